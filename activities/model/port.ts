@@ -1,0 +1,45 @@
+import type { Finish, ProviderFailure, Usage } from '../../workflows/core/sample-outcome.ts';
+import type { Message, ToolCall } from '../../workflows/core/transcript.ts';
+import type { StoredTool } from '../store/schema.ts';
+
+/** One request to a provider, in the transcript's own terms. */
+export interface ModelRequest {
+  readonly model: string;
+  readonly instructions: string;
+  /** Oldest first; every call has its result. */
+  readonly messages: readonly Message[];
+  readonly tools: readonly StoredTool[];
+  /** Cap on the output, in tokens. */
+  readonly outputTokens: number;
+  /** Sent as the `Idempotency-Key` header: attempts that send the same bytes share it. */
+  readonly idempotencyKey: string;
+}
+
+export interface ModelListener {
+  /** Aborting closes the connection to the provider at once. */
+  readonly signal: AbortSignal;
+  onDelta(channel: 'text' | 'reasoning', chunk: string): void;
+}
+
+/** What the model said before the stream ended, or was cut. */
+export interface ModelReply {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly calls: readonly ToolCall[];
+  /** Fields of the assistant message that the provider may want back. */
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+export type ModelResult =
+  | ({ readonly kind: 'reply'; readonly finish: Finish; readonly usage: Usage } & ModelReply)
+  | ({ readonly kind: 'cut'; readonly usage: Usage } & ModelReply)
+  | (ProviderFailure & {
+      readonly usage: Usage;
+      /** Error class, HTTP status and a short redacted first line, at most 200 characters. */
+      readonly note: string;
+    });
+
+/** One call of `sample` is one HTTP request. Never throws for anything a provider does. */
+export interface ModelPort {
+  sample(request: ModelRequest, listener: ModelListener): Promise<ModelResult>;
+}

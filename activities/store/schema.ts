@@ -1,0 +1,400 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  bigserial,
+  boolean,
+  customType,
+  doublePrecision,
+  index,
+  integer,
+  jsonb,
+  pgSchema,
+  primaryKey,
+  text,
+  timestamp,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import type { Decider, End, EndDetail, EndPhase, EndReason, Signal } from '../../workflows/core/ends.ts';
+import type { InputClass, InputKind, InputStatus } from '../../workflows/core/inputs.ts';
+import type { CancelAnswer, JournalEvent, Layer } from '../../workflows/core/journal.ts';
+import type { Limits } from '../../workflows/core/policy.ts';
+import type { Usage } from '../../workflows/core/sample-outcome.ts';
+import type { CallStatus, Effect, Runs } from '../../workflows/core/tools.ts';
+import type { Message, MessageKind } from '../../workflows/core/transcript.ts';
+
+const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => 'bytea' });
+const when = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' });
+const created = () => when('created_at').notNull().default(sql`clock_timestamp()`);
+const int8 = (name: string) => bigint(name, { mode: 'number' });
+
+export const pawl = pgSchema('pawl');
+
+export const tenant = pawl.table('tenant', { id: text('id').primaryKey(), name: text('name').notNull(), createdAt: created() });
+
+export const token = pawl.table('token', {
+  id: text('id').primaryKey(),
+  tenant: text('tenant').notNull().references(() => tenant.id),
+  hash: text('hash').notNull().unique(),
+  scopes: text('scopes').array().notNull(),
+  expiresAt: when('expires_at'),
+  revokedAt: when('revoked_at'),
+  createdAt: created(),
+});
+
+/** Immutable, by content hash: a session keeps the definition it was opened with. */
+export const agent = pawl.table('agent', {
+  hash: text('hash').primaryKey(),
+  name: text('name').notNull(),
+  definition: jsonb('definition').$type<StoredAgent>().notNull(),
+  createdAt: created(),
+});
+
+export interface StoredAgent {
+  readonly name: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly instructions: string;
+  readonly tools: readonly string[];
+  readonly attended: boolean;
+  readonly limits: Limits;
+}
+
+export const toolList = pawl.table('tool_list', {
+  hash: text('hash').primaryKey(),
+  tools: jsonb('tools').$type<readonly StoredTool[]>().notNull(),
+  createdAt: created(),
+});
+
+/** What the model is shown of a tool, and what the ledger needs to know of it. */
+export interface StoredTool {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly effect: Effect;
+  readonly runs: Runs;
+}
+
+export const session = pawl.table(
+  'session',
+  {
+    id: text('id').primaryKey(),
+    tenant: text('tenant').notNull().references(() => tenant.id),
+    /** The root session's id: events of a whole family share one stream. */
+    stream: text('stream').notNull(),
+    parent: text('parent'),
+    agent: text('agent').notNull().references(() => agent.hash),
+    head: text('head').notNull(),
+    eventSeq: int8('event_seq').notNull().default(0),
+    state: text('state').$type<'open' | 'archived'>().notNull().default('open'),
+    title: text('title'),
+    workspaceKind: text('workspace_kind').$type<'host' | 'shared'>().notNull(),
+    workspacePath: text('workspace_path').notNull(),
+    workspaceQueue: text('workspace_queue').notNull(),
+    createdAt: created(),
+  },
+  (t) => [index('session_by_tenant').on(t.tenant, t.createdAt, t.id)],
+);
+
+export const input = pawl.table(
+  'input',
+  {
+    id: text('id').primaryKey(),
+    session: text('session').notNull().references(() => session.id),
+    seq: bigserial('seq', { mode: 'number' }).notNull(),
+    kind: text('kind').$type<InputKind>().notNull(),
+    class: text('class').$type<InputClass>().notNull(),
+    body: text('body').notNull(),
+    /** Who sent it: a token, a person, a goal. */
+    sender: text('sender'),
+    status: text('status').$type<InputStatus>().notNull().default('queued'),
+    /** The turn it was promoted for or forwarded to. */
+    turn: text('turn'),
+    /** The message it became. */
+    message: text('message'),
+    dispatchedAt: when('dispatched_at'),
+    editLockBy: text('edit_lock_by'),
+    editLockUntil: when('edit_lock_until'),
+    createdAt: created(),
+  },
+  (t) => [
+    index('input_waiting').on(t.session, t.class, t.seq).where(sql`${t.status} in ('queued', 'forwarded')`),
+    index('input_undispatched').on(t.createdAt).where(sql`${t.dispatchedAt} is null and ${t.status} = 'queued'`),
+  ],
+);
+
+export const turn = pawl.table(
+  'turn',
+  {
+    id: text('id').primaryKey(),
+    session: text('session').notNull().references(() => session.id),
+    n: integer('n').notNull(),
+    generation: integer('generation').notNull().default(0),
+    baseHead: text('base_head').notNull(),
+    head: text('head').notNull(),
+    input: text('input').notNull().references(() => input.id),
+    agent: text('agent').notNull().references(() => agent.hash),
+    tools: text('tools').notNull().references(() => toolList.hash),
+    openedAt: when('opened_at').notNull().default(sql`clock_timestamp()`),
+    endedAt: when('ended_at'),
+    endReason: text('end_reason').$type<EndReason>(),
+    endDetail: text('end_detail').$type<EndDetail>(),
+    endDecidedBy: text('end_decided_by').$type<Decider>(),
+    endSignal: jsonb('end_signal').$type<Signal>(),
+    endPhase: text('end_phase').$type<EndPhase>(),
+    endStep: integer('end_step'),
+    endUsage: jsonb('end_usage').$type<Usage>(),
+    endBy: text('end_by'),
+    endWhy: text('end_why'),
+    recordedBy: text('recorded_by').$type<'turn' | 'recovery'>(),
+  },
+  (t) => [
+    uniqueIndex('turn_of_session').on(t.session, t.n),
+    uniqueIndex('turn_open').on(t.session).where(sql`${t.endedAt} is null`),
+  ],
+);
+
+/** Engine runs that have committed to a turn, and the generation each belongs to: the fence. */
+export const turnRun = pawl.table(
+  'turn_run',
+  {
+    turn: text('turn').notNull().references(() => turn.id),
+    run: text('run').notNull(),
+    generation: integer('generation').notNull(),
+    createdAt: created(),
+  },
+  (t) => [primaryKey({ columns: [t.turn, t.run] })],
+);
+
+export const cancel = pawl.table(
+  'cancel',
+  {
+    seq: bigserial('seq', { mode: 'number' }).primaryKey(),
+    id: text('id').notNull().unique(),
+    turn: text('turn').notNull().references(() => turn.id),
+    by: text('by').notNull(),
+    why: text('why'),
+    decidedBy: text('decided_by').$type<Decider>().notNull(),
+    detail: text('detail').$type<EndDetail>().notNull(),
+    answer: text('answer').$type<CancelAnswer>(),
+    createdAt: created(),
+  },
+  (t) => [index('cancel_of_turn').on(t.turn, t.seq)],
+);
+
+export const job = pawl.table(
+  'job',
+  {
+    id: text('id').primaryKey(),
+    tenant: text('tenant').notNull().references(() => tenant.id),
+    session: text('session').notNull().references(() => session.id),
+    input: text('input').notNull().references(() => input.id),
+    key: text('idempotency_key').notNull(),
+    fingerprint: text('fingerprint').notNull(),
+    ticket: text('ticket'),
+    createdAt: created(),
+  },
+  (t) => [
+    uniqueIndex('job_by_key').on(t.tenant, t.key),
+    index('job_by_tenant').on(t.tenant, t.createdAt, t.id),
+    index('job_by_input').on(t.input),
+  ],
+);
+
+/** A reading copy; the goal workflow is the truth. */
+export const goal = pawl.table('goal', {
+  id: text('id').primaryKey(),
+  session: text('session').notNull().references(() => session.id),
+  objective: text('objective').notNull(),
+  status: text('status').notNull(),
+  state: jsonb('state').notNull(),
+  createdAt: created(),
+});
+
+export const wake = pawl.table('wake', {
+  id: text('id').primaryKey(),
+  goal: text('goal').notNull().references(() => goal.id),
+  outcome: text('outcome').$type<'fired' | 'recorded' | 'superseded'>().notNull(),
+  why: text('why'),
+  createdAt: created(),
+});
+
+/** Facts for receivers outside the transaction, delivered until acknowledged. */
+export const outbox = pawl.table(
+  'outbox',
+  {
+    id: bigserial('id', { mode: 'number' }).primaryKey(),
+    receiver: text('receiver').notNull(),
+    event: text('event').notNull(),
+    body: jsonb('body').notNull(),
+    createdAt: created(),
+    acknowledgedAt: when('acknowledged_at'),
+  },
+  (t) => [
+    uniqueIndex('outbox_once').on(t.receiver, t.event),
+    index('outbox_open').on(t.receiver, t.createdAt).where(sql`${t.acknowledgedAt} is null`),
+  ],
+);
+
+/** Keyed commits: whoever loses the insert returns the winner's row. */
+export const commit = pawl.table('commit', {
+  key: text('key').primaryKey(),
+  turn: text('turn').notNull().references(() => turn.id),
+  run: text('run').notNull(),
+  result: jsonb('result').notNull(),
+  createdAt: created(),
+});
+
+/** One row for each call, readers too. `key` is the effect key: hash(assistant message, ordinal). */
+export const call = pawl.table(
+  'call',
+  {
+    key: text('key').primaryKey(),
+    turn: text('turn').notNull().references(() => turn.id),
+    assistant: text('assistant').notNull(),
+    ordinal: integer('ordinal').notNull(),
+    step: integer('step').notNull(),
+    providerCallId: text('provider_call_id').notNull(),
+    tool: text('tool').notNull(),
+    effect: text('effect').$type<Effect>().notNull(),
+    arguments: text('arguments').notNull(),
+    argumentsHash: text('arguments_hash').notNull(),
+    status: text('status').$type<CallStatus>(),
+    result: text('result'),
+    blob: text('blob'),
+    note: text('note'),
+    createdAt: created(),
+    finishedAt: when('finished_at'),
+  },
+  (t) => [uniqueIndex('call_in_message').on(t.assistant, t.ordinal), index('call_of_turn').on(t.turn, t.step)],
+);
+
+export const approval = pawl.table('approval', {
+  id: text('id').primaryKey(),
+  call: text('call').notNull().references(() => call.key),
+  asked: jsonb('asked').notNull(),
+  answer: jsonb('answer'),
+  answeredBy: text('answered_by'),
+  answeredAt: when('answered_at'),
+  expiresAt: when('expires_at').notNull(),
+  createdAt: created(),
+});
+
+/** Append-only; the hash covers the parent, so a head names the whole past. */
+export const message = pawl.table('message', {
+  hash: text('hash').primaryKey(),
+  parent: text('parent').notNull(),
+  kind: text('kind').$type<MessageKind>().notNull(),
+  body: jsonb('body').$type<Message>().notNull(),
+  depth: integer('depth').notNull(),
+  tokens: integer('tokens').notNull(),
+  createdAt: created(),
+});
+
+export const blob = pawl.table('blob', {
+  hash: text('hash').primaryKey(),
+  tenant: text('tenant').notNull(),
+  size: int8('size').notNull(),
+  data: bytes('data').notNull(),
+  createdAt: created(),
+});
+
+export const event = pawl.table(
+  'event',
+  {
+    stream: text('stream').notNull(),
+    seq: int8('seq').notNull(),
+    key: text('key').notNull(),
+    session: text('session').notNull(),
+    turn: text('turn'),
+    layer: text('layer').$type<Layer>().notNull(),
+    kind: text('kind').$type<JournalEvent['kind']>().notNull(),
+    body: jsonb('body').$type<JournalEvent>().notNull(),
+    at: when('at').notNull().default(sql`clock_timestamp()`),
+  },
+  (t) => [
+    primaryKey({ columns: [t.stream, t.seq] }),
+    uniqueIndex('event_once').on(t.stream, t.key),
+    index('event_of_turn').on(t.turn, t.seq),
+  ],
+);
+
+/** Text chunks until their message is stored. */
+export const delta = pawl.table(
+  'delta',
+  {
+    id: bigserial('id', { mode: 'number' }).primaryKey(),
+    stream: text('stream').notNull(),
+    turn: text('turn').notNull(),
+    step: integer('step').notNull(),
+    attempt: text('attempt').notNull(),
+    n: integer('n').notNull(),
+    channel: text('channel').$type<'text' | 'reasoning'>().notNull(),
+    chunk: text('chunk').notNull(),
+  },
+  (t) => [index('delta_of_stream').on(t.stream, t.id), uniqueIndex('delta_once').on(t.attempt, t.n)],
+);
+
+export type EffectState =
+  | 'intended'
+  | 'started'
+  | 'succeeded'
+  | 'failed'
+  | 'unknown'
+  | 'settled_done'
+  | 'settled_absent'
+  | 'abandoned';
+
+/** The ledger: one row for each call that is not `none`. */
+export const effect = pawl.table(
+  'effect',
+  {
+    key: text('key').primaryKey().references(() => call.key),
+    turn: text('turn').notNull().references(() => turn.id),
+    tool: text('tool').notNull(),
+    effect: text('effect').$type<Effect>().notNull(),
+    policyVersion: integer('policy_version').notNull(),
+    argumentsHash: text('arguments_hash').notNull(),
+    state: text('state').$type<EffectState>().notNull(),
+    attempt: text('attempt'),
+    leaseUntil: when('lease_until'),
+    host: text('host'),
+    boot: text('boot'),
+    /** Process that makes the attempt (the worker), and the process group it started, if any. */
+    pid: integer('pid'),
+    pidStarted: text('pid_started'),
+    group: jsonb('process_group').$type<{ pid: number; started: string } | null>(),
+    /** What the tool noted before it acted, such as hashes before and after. */
+    details: jsonb('details'),
+    createdAt: created(),
+    startedAt: when('started_at'),
+    settledAt: when('settled_at'),
+  },
+  (t) => [
+    index('effect_unsettled').on(t.turn).where(sql`${t.state} in ('intended', 'started', 'unknown')`),
+  ],
+);
+
+/** One row a provider request, opened before it is sent; an open row counts as the worst case. */
+export const usage = pawl.table(
+  'usage',
+  {
+    attempt: text('attempt').primaryKey(),
+    sample: text('sample').notNull(),
+    session: text('session').notNull(),
+    turn: text('turn').notNull().references(() => turn.id),
+    step: integer('step').notNull(),
+    model: text('model').notNull(),
+    outputCapTokens: integer('output_cap_tokens').notNull(),
+    outcome: text('outcome'),
+    inputTokens: integer('input_tokens'),
+    cachedTokens: integer('cached_tokens'),
+    outputTokens: integer('output_tokens'),
+    reasoningTokens: integer('reasoning_tokens'),
+    complete: boolean('complete').notNull().default(false),
+    wasted: boolean('wasted').notNull().default(false),
+    costUsd: doublePrecision('cost_usd'),
+    openedAt: when('opened_at').notNull().default(sql`clock_timestamp()`),
+    closedAt: when('closed_at'),
+  },
+  (t) => [index('usage_of_turn').on(t.turn), index('usage_of_sample').on(t.sample)],
+);

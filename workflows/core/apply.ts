@@ -1,0 +1,151 @@
+import { allReturned, endingCall } from './batch.ts';
+import type { End } from './ends.ts';
+import { endOfCode, endOfReply, endOfUnknownEffect } from './endings.ts';
+import { afterFailure } from './failures.ts';
+import { POLICY } from './policy.ts';
+import { NO_USAGE, type SampleOutcome, type Usage } from './sample-outcome.ts';
+import type { CallStatus } from './tools.ts';
+import type { TurnEvent } from './turn-event.ts';
+import { type BatchCall, endPhaseOf, FRESH_TRIES, type Phase, type TurnState } from './turn-state.ts';
+
+/** The next state. Pure: the same state and event always give the same answer. */
+export function apply(before: TurnState, event: TurnEvent): TurnState {
+  const state = clocked(before, event.atMs);
+  switch (event.kind) {
+    case 'sampled':
+      return sampled(drained(state, event.drained, event.outcome), event.outcome, event.dice);
+    case 'call_started':
+      return withCall(state, event.ordinal, 'running');
+    case 'call_finished':
+      return withCall(state, event.ordinal, event.status);
+    case 'batch_returned':
+      return batchReturned(state);
+    case 'rested':
+      return state.phase.kind === 'resting'
+        ? { ...state, phase: { kind: 'ready' }, transition: 'retry_after_failure' }
+        : state;
+    case 'inputs_arrived':
+      return { ...state, inbox: [...state.inbox, ...event.inputs.filter((id) => !state.inbox.includes(id))] };
+    case 'cancel_requested':
+      return state.asked || state.phase.kind === 'ending' ? state : { ...state, asked: userCancel(state) };
+    case 'failed':
+      return ending(state, endOfCode(state, event.type, event.source));
+  }
+}
+
+/** Rests are not running time; everything else is. */
+function clocked(state: TurnState, atMs: number): TurnState {
+  const spent = state.phase.kind === 'resting' ? 0 : Math.max(0, atMs - state.atMs);
+  return { ...state, atMs: Math.max(atMs, state.atMs), runningMs: state.runningMs + spent };
+}
+
+/** A sample's first commit took results, inputs and reminders into the chain. */
+function drained(state: TurnState, inputs: number, outcome: SampleOutcome): TurnState {
+  if (outcome.kind === 'cut' && outcome.head === state.head) return state;
+  return {
+    ...state,
+    head: outcome.head,
+    inbox: state.inbox.slice(inputs),
+    unappendedResults: 0,
+    reminders: [],
+  };
+}
+
+function sampled(state: TurnState, outcome: SampleOutcome, dice: number): TurnState {
+  switch (outcome.kind) {
+    case 'reply':
+      return replied({ ...state, usage: addUsage(state.usage, outcome.usage) }, outcome);
+    case 'cut':
+      return { ...state, transition: 'continued' };
+    case 'needs_compaction':
+      return ending(state, contextLimit(state, outcome.estimateTokens));
+    case 'no_room':
+      return ending(state, contextLimit(state, outcome.estimateTokens));
+    case 'attempts_lost':
+      return ending(state, {
+        reason: 'ERROR',
+        detail: 'internal',
+        decidedBy: 'runtime',
+        signal: { name: 'retries_spent', cause: 'attempts_lost', used: outcome.attempts },
+        phase: 'sampling',
+      });
+    default:
+      return afterFailure({ ...state, usage: addUsage(state.usage, outcome.usage) }, outcome, dice);
+  }
+}
+
+function replied(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): TurnState {
+  if (reply.calls.length > 0) return calling(state, reply);
+  if (reply.finish === 'content_filter') return ending(state, endOfReply(state, 'refused'));
+  if (reply.empty && state.tries.empty < POLICY.empty.resamples) {
+    return {
+      ...state,
+      phase: { kind: 'ready' },
+      resample: state.resample + 1,
+      tries: { ...FRESH_TRIES, empty: state.tries.empty + 1, cutCalls: state.tries.cutCalls },
+      transition: 'resampled_empty',
+    };
+  }
+  if (reply.empty) return ending(state, endOfReply(state, 'empty'));
+  if (reply.finish === 'length') return ending(state, endOfReply(state, 'output_limit'));
+  if (state.inbox.length > 0) return { ...state, phase: { kind: 'ready' }, tries: FRESH_TRIES, transition: 'input_arrived' };
+  return ending(state, endOfReply(state, 'final_answer'));
+}
+
+function calling(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): TurnState {
+  const cutCalls = reply.finish === 'length' ? state.tries.cutCalls + 1 : 0;
+  const calls = reply.calls.map((ref): BatchCall => ({ ref, state: ref.verdict === 'answered' ? 'error' : 'queued' }));
+  const next: TurnState = { ...state, tries: { ...FRESH_TRIES, cutCalls }, phase: { kind: 'batch', calls } };
+  return cutCalls > POLICY.cutCalls.stepsInARow ? ending(next, endOfReply(next, 'cut_calls')) : next;
+}
+
+function batchReturned(state: TurnState): TurnState {
+  if (state.phase.kind !== 'batch') return state;
+  const { calls } = state.phase;
+  const kept: TurnState = { ...state, unappendedResults: calls.length };
+  const ends = endingCall(calls);
+  if (ends) return ending(kept, endOfUnknownEffect());
+  if (!allReturned(calls)) return kept;
+  return { ...kept, phase: { kind: 'ready' }, step: state.step + 1, resample: 0, transition: 'tool_results' };
+}
+
+function withCall(state: TurnState, ordinal: number, to: 'running' | CallStatus): TurnState {
+  if (state.phase.kind !== 'batch') return state;
+  const calls = state.phase.calls.map((call) => (call.ref.ordinal === ordinal ? { ...call, state: to } : call));
+  return { ...state, phase: { kind: 'batch', calls } };
+}
+
+function ending(state: TurnState, end: End): TurnState {
+  const phase: Phase = { kind: 'ending', end };
+  return { ...state, phase };
+}
+
+function contextLimit(state: TurnState, used: number): End {
+  return {
+    reason: 'MAX_TOKENS',
+    detail: 'context_limit',
+    decidedBy: 'runtime',
+    signal: { name: 'limit', limit: 'context_tokens', allowed: state.limits.contextTokens, used },
+    phase: 'sampling',
+  };
+}
+
+function userCancel(state: TurnState): End {
+  return {
+    reason: 'ABORTED',
+    detail: 'user_cancel',
+    decidedBy: 'user',
+    signal: { name: 'cancel_request' },
+    phase: endPhaseOf(state.phase),
+  };
+}
+
+export function addUsage(a: Usage, b: Usage = NO_USAGE): Usage {
+  return {
+    inputTokens: a.inputTokens + b.inputTokens,
+    cachedTokens: a.cachedTokens + b.cachedTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+    complete: a.complete && b.complete,
+  };
+}

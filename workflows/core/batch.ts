@@ -1,0 +1,44 @@
+import { POLICY } from './policy.ts';
+import type { CallRef } from './tools.ts';
+import type { BatchCall } from './turn-state.ts';
+
+/**
+ * The calls that may begin now. Locks are granted in call order: a call waits for every earlier,
+ * unfinished call that it conflicts with, so two writers of one resource never overlap.
+ */
+export function startable(calls: readonly BatchCall[]): readonly CallRef[] {
+  let free = POLICY.tools.parallel - calls.filter((call) => call.state === 'running').length;
+  const starts: CallRef[] = [];
+  for (const [index, call] of calls.entries()) {
+    if (free === 0) break;
+    if (call.state !== 'queued' || call.ref.verdict === 'gate') continue;
+    const waitsFor = calls.slice(0, index).some((earlier) => isOpen(earlier) && conflict(earlier.ref, call.ref));
+    if (waitsFor) continue;
+    starts.push(call.ref);
+    free -= 1;
+  }
+  return starts;
+}
+
+export function allReturned(calls: readonly BatchCall[]): boolean {
+  return calls.every((call) => !isOpen(call));
+}
+
+/** A call whose unknown outcome ends the turn. */
+export function endingCall(calls: readonly BatchCall[]): BatchCall | undefined {
+  return calls.find((call) => call.state === 'unknown_ends_turn');
+}
+
+function isOpen(call: BatchCall): boolean {
+  return call.state === 'queued' || call.state === 'running';
+}
+
+function conflict(a: CallRef, b: CallRef): boolean {
+  if (runsAlone(a) || runsAlone(b)) return true;
+  return a.locks.some((x) => b.locks.some((y) => x.key === y.key && (x.mode === 'write' || y.mode === 'write')));
+}
+
+/** Nothing is known of what it touches, so nothing may run beside it. */
+function runsAlone(call: CallRef): boolean {
+  return call.effect === 'once' && call.locks.length === 0;
+}

@@ -1,0 +1,58 @@
+import type { End } from './ends.ts';
+import { endPhaseOf, type TurnState } from './turn-state.ts';
+
+/** The end that a reply without usable calls leads to. */
+export function endOfReply(
+  state: TurnState,
+  how: 'final_answer' | 'refused' | 'output_limit' | 'empty' | 'cut_calls',
+): End {
+  const phase = 'ending' as const;
+  switch (how) {
+    case 'final_answer':
+      return { reason: 'COMPLETED', detail: how, decidedBy: 'model', signal: { name: 'model_stop' }, phase };
+    case 'refused':
+      return { reason: 'COMPLETED', detail: how, decidedBy: 'model', signal: { name: 'model_refusal' }, phase };
+    case 'output_limit': {
+      const { outputTokens } = state.limits;
+      const signal = { name: 'limit', limit: 'output_tokens', allowed: outputTokens, used: outputTokens } as const;
+      return { reason: 'MAX_TOKENS', detail: how, decidedBy: 'runtime', signal, phase };
+    }
+    case 'empty':
+      return modelError('empty_reply', state.tries.empty);
+    case 'cut_calls':
+      return modelError('cut_calls', state.tries.cutCalls);
+  }
+}
+
+function modelError(cause: string, used: number): End {
+  return {
+    reason: 'ERROR',
+    detail: 'model',
+    decidedBy: 'runtime',
+    signal: { name: 'retries_spent', cause, used },
+    phase: 'sampling',
+  };
+}
+
+/** An activity failed for good: a refused write, a broken tool host, or a fault of our own. */
+export function endOfCode(state: TurnState, type: string, source: 'store' | 'tool' | 'code'): End {
+  const detail = ({ store: 'storage', tool: 'tool_infrastructure', code: 'internal' } as const)[source];
+  return {
+    reason: 'ERROR',
+    detail,
+    decidedBy: 'runtime',
+    signal: { name: 'fault', type },
+    phase: endPhaseOf(state.phase),
+  };
+}
+
+/** Recovery stamps this one: the turn closes without an end record of its own. */
+export function endOfUnknownEffect(): End {
+  return {
+    reason: 'INTERRUPTED',
+    detail: 'unknown_outcome',
+    decidedBy: 'runtime',
+    signal: { name: 'fault', type: 'turn.unknown_outcome' },
+    phase: 'tools',
+  };
+}

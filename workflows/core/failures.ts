@@ -1,0 +1,105 @@
+import type { End } from './ends.ts';
+import { POLICY } from './policy.ts';
+import type { ProviderFailure } from './sample-outcome.ts';
+import type { Tries, TurnState } from './turn-state.ts';
+
+/** What follows from a provider failure: a rest with one budget spent, or the end that has its name. */
+export function afterFailure(state: TurnState, failure: ProviderFailure, dice: number): TurnState {
+  switch (failure.kind) {
+    case 'transport':
+    case 'stalled':
+      return retryTransport(state, failure, null, dice);
+    case 'overloaded':
+      return retryTransport(state, failure, failure.afterMs, dice);
+    case 'server_error':
+      return failure.final ? unavailable(state, failure, 1) : retryTransport(state, failure, null, dice);
+    case 'rate_limited':
+      return waitForRate(state, failure);
+    case 'auth':
+      return retryAuth(state, failure);
+    case 'overflow':
+      return ended(state, {
+        reason: 'MAX_TOKENS',
+        detail: 'context_limit',
+        decidedBy: 'runtime',
+        signal: { name: 'provider_answer', cause: failure.kind },
+        phase: 'sampling',
+      });
+    case 'too_large':
+      return refused(state, { name: 'provider_answer', cause: failure.kind, status: 413 });
+    case 'invalid_request':
+      return refused(state, { name: 'provider_answer', cause: failure.kind, status: failure.status });
+  }
+}
+
+function retryTransport(
+  state: TurnState,
+  failure: ProviderFailure,
+  askedMs: number | null,
+  dice: number,
+): TurnState {
+  const { delaysMs, attempts, jitterShare } = POLICY.transport;
+  const used = state.tries.transport + 1;
+  if (used >= attempts) return unavailable(state, failure, used);
+  const base = delaysMs[Math.min(used, delaysMs.length) - 1] ?? delaysMs[delaysMs.length - 1] ?? 0;
+  const spread = base * (1 + jitterShare * (2 * dice - 1));
+  return resting(state, failure, Math.round(Math.max(spread, askedMs ?? 0)), { transport: used });
+}
+
+function waitForRate(state: TurnState, failure: ProviderFailure & { kind: 'rate_limited' }): TurnState {
+  const { waitsInStepMaxMs, attempts, parkMaxMs, defaultWaitMs } = POLICY.rateLimit;
+  const waitMs = Math.max(failure.afterMs ?? defaultWaitMs, 0);
+  if (waitMs > parkMaxMs) return unavailable(state, failure, state.tries.rateLimit + 1);
+  const parks = failure.quota || waitMs > waitsInStepMaxMs;
+  const used = state.tries.rateLimit + 1;
+  if (!parks && used > attempts) return unavailable(state, failure, used);
+  return resting(state, failure, waitMs, { rateLimit: parks ? state.tries.rateLimit : used });
+}
+
+function retryAuth(state: TurnState, failure: ProviderFailure & { kind: 'auth' }): TurnState {
+  const { delaysMs, attempts } = POLICY.auth;
+  const used = state.tries.auth + 1;
+  const delayMs = delaysMs[used - 1];
+  if (used > attempts || delayMs === undefined) {
+    return ended(state, {
+      reason: 'ERROR',
+      detail: 'auth',
+      decidedBy: 'runtime',
+      signal: { name: 'provider_answer', cause: failure.kind, status: failure.status },
+      phase: 'sampling',
+    });
+  }
+  return resting(state, failure, delayMs, { auth: used });
+}
+
+function resting(state: TurnState, failure: ProviderFailure, forMs: number, tries: Partial<Tries>): TurnState {
+  return {
+    ...state,
+    phase: { kind: 'resting', untilMs: state.atMs + forMs, cause: failure.kind },
+    tries: { ...state.tries, ...tries },
+  };
+}
+
+function unavailable(state: TurnState, failure: ProviderFailure, used: number): TurnState {
+  return ended(state, {
+    reason: 'ERROR',
+    detail: 'provider_unavailable',
+    decidedBy: 'runtime',
+    signal: { name: 'retries_spent', cause: failure.kind, used },
+    phase: 'sampling',
+  });
+}
+
+function refused(state: TurnState, signal: End['signal']): TurnState {
+  return ended(state, {
+    reason: 'ERROR',
+    detail: 'invalid_request',
+    decidedBy: 'runtime',
+    signal,
+    phase: 'sampling',
+  });
+}
+
+function ended(state: TurnState, end: End): TurnState {
+  return { ...state, phase: { kind: 'ending', end } };
+}

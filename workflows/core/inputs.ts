@@ -1,0 +1,20 @@
+/** What reaches a session from outside a turn. */
+export type InputKind = 'prompt' | 'steer' | 'call_back' | 'agent_end' | 'directive' | 'wake';
+
+/** Two classes, first in first out in each: people first. */
+export type InputClass = 'people' | 'wake_up';
+
+export type InputStatus =
+  | 'queued'
+  | 'forwarded'
+  | 'consumed'
+  | 'dropped_by_cancel'
+  | 'withdrawn'
+  | 'hook_blocked';
+
+/** Kinds that a running turn takes in at its next safe point; the others wait for idle. */
+export const JOINS_RUNNING_TURN: readonly InputKind[] = ['steer', 'call_back', 'agent_end'];
+
+export function classOf(kind: InputKind): InputClass {
+  return kind === 'directive' || kind === 'wake' ? 'wake_up' : 'people';
+}

@@ -1,0 +1,124 @@
+import type { Decider, End, EndPhase, Signal } from './ends.ts';
+import type { InputKind } from './inputs.ts';
+import type { ProviderFailure, Usage } from './sample-outcome.ts';
+import type { CallStatus, Effect } from './tools.ts';
+import type { Transition } from './turn-state.ts';
+
+/** Which of the five layers an event belongs to; each ends on its own. */
+export type Layer = 'stream' | 'batch' | 'turn' | 'driver' | 'goal';
+
+interface EndRow {
+  readonly reason: string;
+  readonly detail: string | null;
+  readonly decidedBy: Decider;
+  readonly signal: string;
+}
+
+export type StreamEnd =
+  | 'stop'
+  | 'tool_calls'
+  | 'length'
+  | 'content_filter'
+  | 'cancelled'
+  | 'stalled'
+  | 'discarded'
+  | 'error'
+  | 'lost';
+export type BatchEnd = 'all_returned' | 'fused' | 'cancelled';
+export type DriverEnd = 'queue_empty' | 'closed';
+
+/**
+ * The vocabulary of the event table, the event stream, the page and the tests.
+ * Bodies hold ids, codes, counts and hashes; text stays in the message that `message` names.
+ */
+export type JournalEvent =
+  | { readonly kind: 'job.submitted'; readonly layer: 'driver'; readonly job: string; readonly input: string }
+  | { readonly kind: 'input.accepted'; readonly layer: 'driver'; readonly input: string; readonly source: InputKind }
+  | { readonly kind: 'input.dropped'; readonly layer: 'driver'; readonly input: string; readonly status: string }
+  | { readonly kind: 'turn.opened'; readonly layer: 'turn'; readonly n: number; readonly input: string }
+  | { readonly kind: 'input.joined'; readonly layer: 'turn'; readonly input: string; readonly message: string }
+  | {
+      readonly kind: 'sample.started';
+      readonly layer: 'stream';
+      readonly step: number;
+      readonly attempt: string;
+      readonly transition: Transition;
+      readonly model: string;
+    }
+  | ({
+      readonly kind: 'stream.ended';
+      readonly layer: 'stream';
+      readonly step: number;
+      readonly attempt: string;
+      readonly reason: StreamEnd;
+      readonly failure: ProviderFailure['kind'] | null;
+      readonly message: string | null;
+      readonly usage: Usage | null;
+    } & EndRow)
+  | {
+      readonly kind: 'call.requested';
+      readonly layer: 'batch';
+      readonly ordinal: number;
+      readonly tool: string;
+      readonly effect: Effect;
+      readonly key: string;
+    }
+  | { readonly kind: 'call.started'; readonly layer: 'batch'; readonly key: string; readonly attempt: string }
+  | {
+      readonly kind: 'call.finished';
+      readonly layer: 'batch';
+      readonly key: string;
+      readonly tool: string;
+      readonly status: CallStatus;
+      /** Error class, exit code or HTTP status and a short redacted first line; never more. */
+      readonly note: string | null;
+    }
+  | {
+      readonly kind: 'effect.settled';
+      readonly layer: 'batch';
+      readonly key: string;
+      readonly as: 'settled_done' | 'settled_absent' | 'unknown' | 'abandoned' | 'late_success';
+      readonly by: 'reconcile' | 'person' | 'recovery' | 'attempt';
+    }
+  | ({ readonly kind: 'batch.ended'; readonly layer: 'batch'; readonly reason: BatchEnd; readonly calls: number } & EndRow)
+  | { readonly kind: 'attempt.lost'; readonly layer: 'stream' | 'batch'; readonly key: string; readonly attempt: string }
+  | { readonly kind: 'attempt.resumed'; readonly layer: 'stream' | 'batch'; readonly key: string; readonly attempt: string }
+  | { readonly kind: 'attempt.discarded'; readonly layer: 'stream'; readonly step: number; readonly attempt: string }
+  | {
+      readonly kind: 'cancel.requested';
+      readonly layer: 'turn';
+      readonly id: string;
+      readonly decidedBy: Decider;
+    }
+  | { readonly kind: 'cancel.answered'; readonly layer: 'turn'; readonly id: string; readonly answer: CancelAnswer }
+  | { readonly kind: 'turn.reset'; readonly layer: 'turn'; readonly generation: number }
+  | { readonly kind: 'head.kept'; readonly layer: 'turn'; readonly head: string }
+  | ({
+      readonly kind: 'turn.ended';
+      readonly layer: 'turn';
+      readonly reason: End['reason'];
+      readonly detail: End['detail'];
+      readonly evidence: Signal;
+      readonly phase: EndPhase;
+      readonly step: number;
+      readonly usage: Usage;
+      /** Who asked, where somebody did. */
+      readonly by: string | null;
+      /** What they said. */
+      readonly why: string | null;
+      readonly recordedBy: 'turn' | 'recovery';
+      readonly head: string;
+    } & EndRow)
+  | ({ readonly kind: 'driver.ended'; readonly layer: 'driver'; readonly reason: DriverEnd } & EndRow)
+  | ({ readonly kind: 'goal.ended'; readonly layer: 'goal'; readonly goal: string; readonly reason: string } & EndRow);
+
+export type CancelAnswer = 'took' | 'already_ended' | 'second';
+
+/** An event as the table holds it and the stream sends it. `at` is an ISO time. */
+export interface RecordedEvent {
+  readonly stream: string;
+  readonly seq: number;
+  readonly turn: string | null;
+  readonly at: string;
+  readonly event: JournalEvent;
+}

@@ -1,0 +1,39 @@
+import type { End, LimitName } from './ends.ts';
+import type { Usage } from './sample-outcome.ts';
+import { endPhaseOf, type TurnState } from './turn-state.ts';
+
+/** What a token budget counts: cached input is not charged again. */
+export function chargedTokens(usage: Usage): number {
+  return usage.inputTokens - usage.cachedTokens + usage.outputTokens;
+}
+
+/** The end that a used-up budget asks for, or nothing. Used up means spent ≥ limit. */
+export function limitReached(state: TurnState): End | null {
+  const { limits } = state;
+  const reached = (allowed: number | null, used: number): allowed is number => allowed !== null && used >= allowed;
+
+  if (reached(limits.maxSteps, state.step)) return aborted(state, 'max_steps', 'steps', limits.maxSteps, state.step);
+  const tokens = chargedTokens(state.usage);
+  if (reached(limits.maxTokens, tokens)) return aborted(state, 'budget', 'tokens', limits.maxTokens, tokens);
+  if (reached(limits.maxRunningMs, state.runningMs))
+    return aborted(state, 'deadline', 'running_ms', limits.maxRunningMs, state.runningMs);
+  if (reached(limits.notAfterMs, state.atMs))
+    return aborted(state, 'deadline', 'not_after', limits.notAfterMs, state.atMs);
+  return null;
+}
+
+function aborted(
+  state: TurnState,
+  detail: 'max_steps' | 'budget' | 'deadline',
+  limit: LimitName,
+  allowed: number,
+  used: number,
+): End {
+  return {
+    reason: 'ABORTED',
+    detail,
+    decidedBy: 'runtime',
+    signal: { name: 'limit', limit, allowed, used },
+    phase: endPhaseOf(state.phase),
+  };
+}

@@ -1,0 +1,49 @@
+import type { End } from './ends.ts';
+import { limitReached } from './limits.ts';
+import type { Reminder, Transition, TurnState } from './turn-state.ts';
+
+/** What the loop does next, as a value. */
+export type Step =
+  | {
+      readonly kind: 'sample';
+      readonly inputs: readonly string[];
+      readonly results: number;
+      readonly reminders: readonly Reminder[];
+      readonly transition: Transition;
+    }
+  | { readonly kind: 'compact' }
+  | { readonly kind: 'gate'; readonly ordinal: number }
+  | { readonly kind: 'runTools' }
+  | { readonly kind: 'rest'; readonly forMs: number }
+  | { readonly kind: 'finish'; readonly end: End };
+
+/** Looks at the state and says what to do; changes nothing. `now` is ms since the epoch. */
+export function nextStep(state: TurnState, now: number): Step {
+  const { phase } = state;
+  if (phase.kind === 'ending') return { kind: 'finish', end: phase.end };
+  if (state.asked) return { kind: 'finish', end: state.asked };
+  switch (phase.kind) {
+    case 'ready': {
+      const end = limitReached(state);
+      return end ? { kind: 'finish', end } : sample(state);
+    }
+    case 'compacting':
+      return { kind: 'compact' };
+    case 'resting':
+      return { kind: 'rest', forMs: Math.max(0, phase.untilMs - now) };
+    case 'batch': {
+      const gated = phase.calls.find((call) => call.state === 'queued' && call.ref.verdict === 'gate');
+      return gated ? { kind: 'gate', ordinal: gated.ref.ordinal } : { kind: 'runTools' };
+    }
+  }
+}
+
+function sample(state: TurnState): Step {
+  return {
+    kind: 'sample',
+    inputs: state.inbox,
+    results: state.unappendedResults,
+    reminders: state.reminders,
+    transition: state.transition,
+  };
+}

@@ -1,0 +1,40 @@
+/** Every number that is a policy, with its unit in its name. An agent may override what `Limits` holds. */
+export const POLICY = {
+  transport: { delaysMs: [2_000, 4_000, 8_000, 16_000, 30_000], attempts: 15, jitterShare: 0.2 },
+  rateLimit: { waitsInStepMaxMs: 120_000, attempts: 2, parkMaxMs: 24 * 3_600_000, defaultWaitMs: 20_000 },
+  auth: { delaysMs: [1_000, 2_000, 4_000], attempts: 3 },
+  empty: { resamples: 2 },
+  cutCalls: { stepsInARow: 5 },
+  lostAttempts: { ofOneSample: 10, ofOneCall: 10 },
+  sample: { stallMs: 300_000, flushWaitMs: 5_000, compactionAtShare: 0.85, minimumRoomTokens: 3_000 },
+  tools: { parallel: 10, resultChars: 30_000, killAfterMs: 5_000 },
+  cleanup: { deadlineMs: 30_000 },
+  continueAsNew: { atHistoryEvents: 500 },
+  session: { idleMs: 60_000, queueMax: 1_000, editLockMs: 300_000 },
+  lease: { holdMs: 30_000, renewEveryMs: 10_000, abortMarginMs: 5_000 },
+  recovery: { everyMs: 15_000, unknownAfterMs: 60_000, redeliverAfterMs: 5_000, continuationsPerJob: 3 },
+  heartbeat: { timeoutMs: 5_000, everyMs: 250, throttleMs: 500 },
+  delta: { flushMs: 50, flushBytes: 4_096 },
+} as const;
+
+/** The finite limits of one turn. `null` is only legal for an attended agent. */
+export interface Limits {
+  readonly maxSteps: number | null;
+  readonly maxTokens: number | null;
+  readonly maxRunningMs: number | null;
+  /** Absolute end, ms since the epoch; off by default. */
+  readonly notAfterMs: number | null;
+  /** Cap on the output of one sample, in tokens. */
+  readonly outputTokens: number;
+  /** The model's context window, in tokens. */
+  readonly contextTokens: number;
+}
+
+export const DEFAULT_LIMITS: Limits = {
+  maxSteps: 100,
+  maxTokens: 2_000_000,
+  maxRunningMs: 6 * 3_600_000,
+  notAfterMs: null,
+  outputTokens: 8_192,
+  contextTokens: 128_000,
+};

@@ -1,0 +1,49 @@
+import type { CallRef } from './tools.ts';
+
+/** Tokens of one provider request. `complete` is false where the provider never told. */
+export interface Usage {
+  readonly inputTokens: number;
+  readonly cachedTokens: number;
+  readonly outputTokens: number;
+  readonly reasoningTokens: number;
+  readonly complete: boolean;
+}
+
+export const NO_USAGE: Usage = {
+  inputTokens: 0,
+  cachedTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+  complete: true,
+};
+
+/** Why the model's stream stopped, as far as the label can be believed. */
+export type Finish = 'stop' | 'tool_calls' | 'length' | 'content_filter';
+
+/** A request that brought no usable reply: a value for the core, never an exception. */
+export type ProviderFailure =
+  | { readonly kind: 'rate_limited'; readonly afterMs: number | null; readonly quota: boolean }
+  | { readonly kind: 'overloaded'; readonly status: number; readonly afterMs: number | null }
+  | { readonly kind: 'server_error'; readonly status: number; readonly final: boolean }
+  | { readonly kind: 'transport'; readonly cause: 'connect' | 'reset' | 'cut' | 'malformed' }
+  | { readonly kind: 'stalled' }
+  | { readonly kind: 'auth'; readonly status: number }
+  | { readonly kind: 'overflow' }
+  | { readonly kind: 'too_large' }
+  | { readonly kind: 'invalid_request'; readonly status: number };
+
+/** What one `sample` activity came back with. The head is the chain after the appends (and the reply). */
+export type SampleOutcome = { readonly head: string } & (
+  | {
+      readonly kind: 'reply';
+      readonly finish: Finish;
+      readonly empty: boolean;
+      readonly calls: readonly CallRef[];
+      readonly usage: Usage;
+    }
+  | { readonly kind: 'needs_compaction'; readonly estimateTokens: number }
+  | { readonly kind: 'no_room'; readonly estimateTokens: number }
+  | { readonly kind: 'attempts_lost'; readonly attempts: number }
+  | { readonly kind: 'cut' }
+  | (ProviderFailure & { readonly usage: Usage })
+);

@@ -1,0 +1,44 @@
+/** What a tool call does to the world (design: effects). */
+export type Effect = 'none' | 'idempotent' | 'keyed' | 'once';
+
+/** Where a call runs: acting on the world is an activity, waiting is a timer, a sub-agent is a child. */
+export type Runs = 'activity' | 'wait' | 'child';
+
+/** What to do with an effect whose outcome stays unknown after reconciling. */
+export type OnUnknown = 'ask' | 'tell' | 'end';
+
+/** A resource that a call touches. The key is a keyed hash, so a history never shows a path. */
+export interface LockKey {
+  readonly key: string;
+  readonly mode: 'read' | 'write';
+}
+
+/**
+ * What became of a call before it could run: `run` it, ask the `gate` first, or it is `answered`
+ * already (unknown tool, bad arguments, cut by the output limit) and its result is in the store.
+ */
+export type Verdict = 'run' | 'gate' | 'answered';
+
+/** One call of one assistant message, as small as a workflow history wants it. */
+export interface CallRef {
+  readonly ordinal: number;
+  readonly tool: string;
+  readonly runs: Runs;
+  readonly effect: Effect;
+  readonly argsHash: string;
+  readonly locks: readonly LockKey[];
+  readonly verdict: Verdict;
+}
+
+/** How one call came back; its text is in the store. */
+export type CallStatus =
+  | 'ok'
+  | 'error'
+  /** never started: the batch was cut before its turn came */
+  | 'not_started'
+  /** cut while it ran, and known to have had no effect */
+  | 'stopped'
+  /** cut or lost while it ran: what it did to the world is not known */
+  | 'unknown'
+  /** unknown, and its tool says that the turn must end on it */
+  | 'unknown_ends_turn';

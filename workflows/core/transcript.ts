@@ -1,0 +1,40 @@
+import type { InputKind } from './inputs.ts';
+import type { Reminder } from './turn-state.ts';
+
+/** One tool call as the model wrote it. `arguments` is the raw text, blank stands for `{}`. */
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
+/** Everything a transcript can hold. The hash of a message covers its parent, its kind and its body. */
+export type Message =
+  | { readonly kind: 'user'; readonly text: string; readonly input: string; readonly source: InputKind }
+  | {
+      readonly kind: 'assistant';
+      readonly text: string;
+      readonly reasoning: string;
+      readonly calls: readonly ToolCall[];
+      readonly model: string;
+      /** Fields the provider may want back untouched, such as signatures. */
+      readonly extra: Readonly<Record<string, unknown>>;
+      /** The stream was cut: by a cancel or a message that could not wait. */
+      readonly cut: boolean;
+    }
+  | {
+      readonly kind: 'tool_result';
+      readonly ordinal: number;
+      readonly callId: string;
+      readonly tool: string;
+      readonly text: string;
+      readonly isError: boolean;
+      /** Hash of the blob that holds the whole output, where `text` is only head and tail. */
+      readonly blob: string | null;
+    }
+  | { readonly kind: 'directive'; readonly text: string; readonly goal: string; readonly round: string }
+  | { readonly kind: 'reminder'; readonly code: Reminder; readonly text: string }
+  | { readonly kind: 'interruption'; readonly text: string; readonly turn: string }
+  | { readonly kind: 'compaction'; readonly text: string; readonly replaces: number };
+
+export type MessageKind = Message['kind'];

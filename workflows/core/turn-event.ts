@@ -1,0 +1,21 @@
+import type { SampleOutcome } from './sample-outcome.ts';
+import type { CallStatus } from './tools.ts';
+
+/** What a turn can hear. `atMs` is ms since the epoch. */
+export type TurnEvent = { readonly atMs: number } & (
+  | {
+      readonly kind: 'sampled';
+      readonly outcome: SampleOutcome;
+      /** How many inbox entries the sample's commit took in. */
+      readonly drained: number;
+      /** In [0, 1): spreads back-offs. */
+      readonly dice: number;
+    }
+  | { readonly kind: 'call_started'; readonly ordinal: number }
+  | { readonly kind: 'call_finished'; readonly ordinal: number; readonly status: CallStatus }
+  | { readonly kind: 'batch_returned' }
+  | { readonly kind: 'rested' }
+  | { readonly kind: 'inputs_arrived'; readonly inputs: readonly string[] }
+  | { readonly kind: 'cancel_requested' }
+  | { readonly kind: 'failed'; readonly type: string; readonly source: 'store' | 'tool' | 'code' }
+);

@@ -1,0 +1,118 @@
+import type { End, EndPhase } from './ends.ts';
+import type { Limits } from './policy.ts';
+import { NO_USAGE, type ProviderFailure, type Usage } from './sample-outcome.ts';
+import type { CallRef, CallStatus } from './tools.ts';
+
+/** A call of the running batch: not begun, running, or how it came back. */
+export interface BatchCall {
+  readonly ref: CallRef;
+  readonly state: 'queued' | 'running' | CallStatus;
+}
+
+/** Where the loop stands. Fields belong to the phase that has them. */
+export type Phase =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'compacting' }
+  | { readonly kind: 'resting'; readonly untilMs: number; readonly cause: ProviderFailure['kind'] }
+  | { readonly kind: 'batch'; readonly calls: readonly BatchCall[] }
+  | { readonly kind: 'ending'; readonly end: End };
+
+/** Why the loop goes round once more; recorded with each sample. */
+export type Transition =
+  | 'opened'
+  | 'continued'
+  | 'tool_results'
+  | 'input_arrived'
+  | 'retry_after_failure'
+  | 'resampled_empty'
+  | 'compacted';
+
+/** Fixed sentences that the runtime itself may put before the model, by code. */
+export type Reminder =
+  | 'empty_reply'
+  | 'output_cut'
+  | 'structured_output'
+  | 'contract'
+  | 'todo'
+  | 'stop_gate'
+  | 'token_target'
+  | 'identical_steps';
+
+/** Budgets of recovery: each its own, using one up never touches another. */
+export interface Tries {
+  readonly transport: number;
+  readonly rateLimit: number;
+  readonly auth: number;
+  readonly empty: number;
+  readonly cutCalls: number;
+}
+
+export const FRESH_TRIES: Tries = { transport: 0, rateLimit: 0, auth: 0, empty: 0, cutCalls: 0 };
+
+/** The whole turn as one JSON value: query result, test fixture and continue-as-new argument. */
+export interface TurnState {
+  readonly phase: Phase;
+  /** Hash of the newest message of the chain. */
+  readonly head: string;
+  /** Tool rounds that are done. */
+  readonly step: number;
+  /** How often this step's request was made anew with other bytes; part of the sample's key. */
+  readonly resample: number;
+  /** Calls of the assistant message `head` whose results the next commit appends. */
+  readonly unappendedResults: number;
+  /** Inputs that the next commit appends, first in first out. */
+  readonly inbox: readonly string[];
+  readonly reminders: readonly Reminder[];
+  readonly limits: Limits;
+  readonly usage: Usage;
+  /** Time spent working; rests and waits do not count. */
+  readonly runningMs: number;
+  /** When the state last changed, ms since the epoch. */
+  readonly atMs: number;
+  readonly tries: Tries;
+  readonly transition: Transition;
+  /** An end that somebody outside the loop asked for; it wins at the next look. */
+  readonly asked: End | null;
+}
+
+export interface TurnStart {
+  readonly head: string;
+  readonly inputs: readonly string[];
+  readonly limits: Limits;
+  readonly atMs: number;
+}
+
+export function openTurn(start: TurnStart): TurnState {
+  return {
+    phase: { kind: 'ready' },
+    head: start.head,
+    step: 0,
+    resample: 0,
+    unappendedResults: 0,
+    inbox: start.inputs,
+    reminders: [],
+    limits: start.limits,
+    usage: NO_USAGE,
+    runningMs: 0,
+    atMs: start.atMs,
+    tries: FRESH_TRIES,
+    transition: 'opened',
+    asked: null,
+  };
+}
+
+/** The phase as an end names it. */
+export function endPhaseOf(phase: Phase): EndPhase {
+  switch (phase.kind) {
+    case 'ready':
+      return 'sampling';
+    case 'compacting':
+      return 'compacting';
+    case 'resting':
+      return 'resting';
+    case 'batch':
+      return 'tools';
+    case 'ending':
+      return 'ending';
+  }
+}

@@ -1,0 +1,41 @@
+import { defineQuery, defineSignal } from '@temporalio/workflow';
+import type { TurnState } from './core/turn-state.ts';
+
+/** What one turn is given; also what it hands to itself when it continues as new. */
+export interface TurnArgs {
+  readonly turn: string;
+  readonly session: string;
+  /** Hash of the pinned agent definition. */
+  readonly agent: string;
+  /** Hash of the pinned tool list. */
+  readonly tools: string;
+  /** Task queue of the worker that has the session's files. */
+  readonly workspaceQueue: string;
+  readonly state: TurnState;
+}
+
+export interface SessionArgs {
+  readonly session: string;
+}
+
+/** Something for this session lies in the store: look. Carries nothing, so it can't be lost or doubled. */
+export const look = defineSignal('look');
+
+/** Ids of inputs that join the running turn at its next safe point. */
+export const forward = defineSignal<[readonly string[]]>('forward');
+
+/** The turn's whole state: references and counters, no text. */
+export const turnState = defineQuery<TurnState>('state');
+
+export function sessionWorkflowId(session: string): string {
+  return `session/${session}`;
+}
+
+export function turnWorkflowId(turn: string): string {
+  return `turn/${turn}`;
+}
+
+/** Ids of turns read `<session>/<n>`; n is never used again. */
+export function turnIdOf(session: string, n: number): string {
+  return `${session}/${n}`;
+}
