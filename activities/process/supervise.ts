@@ -51,7 +51,9 @@ export async function supervise(command: Command): Promise<Supervised> {
   const facts = createInterface({ input: supervisor.stdio[3] as Readable })[Symbol.asyncIterator]();
   const first = await nextFact(facts);
   if (first === null || !('pid' in first)) {
-    throw new Error(`${command.command} could not be started: ${first && 'error' in first ? first.error : 'no answer'}`);
+    throw new Error(
+      `${command.command} could not be started: ${first && 'error' in first ? first.error : 'no answer'}`,
+    );
   }
   const exited = nextFact(facts).then(
     (fact): Exit => (fact && 'code' in fact ? fact : { code: null, signal: 'SIGKILL' }),

@@ -29,11 +29,17 @@ const int8 = (name: string) => bigint(name, { mode: 'number' });
 
 export const pawl = pgSchema('pawl');
 
-export const tenant = pawl.table('tenant', { id: text('id').primaryKey(), name: text('name').notNull(), createdAt: created() });
+export const tenant = pawl.table('tenant', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  createdAt: created(),
+});
 
 export const token = pawl.table('token', {
   id: text('id').primaryKey(),
-  tenant: text('tenant').notNull().references(() => tenant.id),
+  tenant: text('tenant')
+    .notNull()
+    .references(() => tenant.id),
   hash: text('hash').notNull().unique(),
   scopes: text('scopes').array().notNull(),
   expiresAt: when('expires_at'),
@@ -78,11 +84,15 @@ export const session = pawl.table(
   'session',
   {
     id: text('id').primaryKey(),
-    tenant: text('tenant').notNull().references(() => tenant.id),
+    tenant: text('tenant')
+      .notNull()
+      .references(() => tenant.id),
     /** The root session's id: events of a whole family share one stream. */
     stream: text('stream').notNull(),
     parent: text('parent'),
-    agent: text('agent').notNull().references(() => agent.hash),
+    agent: text('agent')
+      .notNull()
+      .references(() => agent.hash),
     head: text('head').notNull(),
     eventSeq: int8('event_seq').notNull().default(0),
     state: text('state').$type<'open' | 'archived'>().notNull().default('open'),
@@ -99,7 +109,9 @@ export const input = pawl.table(
   'input',
   {
     id: text('id').primaryKey(),
-    session: text('session').notNull().references(() => session.id),
+    session: text('session')
+      .notNull()
+      .references(() => session.id),
     seq: bigserial('seq', { mode: 'number' }).notNull(),
     kind: text('kind').$type<InputKind>().notNull(),
     class: text('class').$type<InputClass>().notNull(),
@@ -126,14 +138,22 @@ export const turn = pawl.table(
   'turn',
   {
     id: text('id').primaryKey(),
-    session: text('session').notNull().references(() => session.id),
+    session: text('session')
+      .notNull()
+      .references(() => session.id),
     n: integer('n').notNull(),
     generation: integer('generation').notNull().default(0),
     baseHead: text('base_head').notNull(),
     head: text('head').notNull(),
-    input: text('input').notNull().references(() => input.id),
-    agent: text('agent').notNull().references(() => agent.hash),
-    tools: text('tools').notNull().references(() => toolList.hash),
+    input: text('input')
+      .notNull()
+      .references(() => input.id),
+    agent: text('agent')
+      .notNull()
+      .references(() => agent.hash),
+    tools: text('tools')
+      .notNull()
+      .references(() => toolList.hash),
     openedAt: when('opened_at').notNull().default(sql`clock_timestamp()`),
     endedAt: when('ended_at'),
     endReason: text('end_reason').$type<EndReason>(),
@@ -157,7 +177,9 @@ export const turn = pawl.table(
 export const turnRun = pawl.table(
   'turn_run',
   {
-    turn: text('turn').notNull().references(() => turn.id),
+    turn: text('turn')
+      .notNull()
+      .references(() => turn.id),
     run: text('run').notNull(),
     generation: integer('generation').notNull(),
     createdAt: created(),
@@ -170,7 +192,9 @@ export const cancel = pawl.table(
   {
     seq: bigserial('seq', { mode: 'number' }).primaryKey(),
     id: text('id').notNull().unique(),
-    turn: text('turn').notNull().references(() => turn.id),
+    turn: text('turn')
+      .notNull()
+      .references(() => turn.id),
     by: text('by').notNull(),
     why: text('why'),
     decidedBy: text('decided_by').$type<Decider>().notNull(),
@@ -185,9 +209,15 @@ export const job = pawl.table(
   'job',
   {
     id: text('id').primaryKey(),
-    tenant: text('tenant').notNull().references(() => tenant.id),
-    session: text('session').notNull().references(() => session.id),
-    input: text('input').notNull().references(() => input.id),
+    tenant: text('tenant')
+      .notNull()
+      .references(() => tenant.id),
+    session: text('session')
+      .notNull()
+      .references(() => session.id),
+    input: text('input')
+      .notNull()
+      .references(() => input.id),
     key: text('idempotency_key').notNull(),
     fingerprint: text('fingerprint').notNull(),
     ticket: text('ticket'),
@@ -203,7 +233,9 @@ export const job = pawl.table(
 /** A reading copy; the goal workflow is the truth. */
 export const goal = pawl.table('goal', {
   id: text('id').primaryKey(),
-  session: text('session').notNull().references(() => session.id),
+  session: text('session')
+    .notNull()
+    .references(() => session.id),
   objective: text('objective').notNull(),
   status: text('status').notNull(),
   state: jsonb('state').notNull(),
@@ -212,7 +244,9 @@ export const goal = pawl.table('goal', {
 
 export const wake = pawl.table('wake', {
   id: text('id').primaryKey(),
-  goal: text('goal').notNull().references(() => goal.id),
+  goal: text('goal')
+    .notNull()
+    .references(() => goal.id),
   outcome: text('outcome').$type<'fired' | 'recorded' | 'superseded'>().notNull(),
   why: text('why'),
   createdAt: created(),
@@ -238,7 +272,9 @@ export const outbox = pawl.table(
 /** Keyed commits: whoever loses the insert returns the winner's row. */
 export const commit = pawl.table('commit', {
   key: text('key').primaryKey(),
-  turn: text('turn').notNull().references(() => turn.id),
+  turn: text('turn')
+    .notNull()
+    .references(() => turn.id),
   run: text('run').notNull(),
   result: jsonb('result').notNull(),
   createdAt: created(),
@@ -249,7 +285,9 @@ export const call = pawl.table(
   'call',
   {
     key: text('key').primaryKey(),
-    turn: text('turn').notNull().references(() => turn.id),
+    turn: text('turn')
+      .notNull()
+      .references(() => turn.id),
     assistant: text('assistant').notNull(),
     ordinal: integer('ordinal').notNull(),
     step: integer('step').notNull(),
@@ -270,7 +308,9 @@ export const call = pawl.table(
 
 export const approval = pawl.table('approval', {
   id: text('id').primaryKey(),
-  call: text('call').notNull().references(() => call.key),
+  call: text('call')
+    .notNull()
+    .references(() => call.key),
   asked: jsonb('asked').notNull(),
   answer: jsonb('answer'),
   answeredBy: text('answered_by'),
@@ -348,8 +388,12 @@ export type EffectState =
 export const effect = pawl.table(
   'effect',
   {
-    key: text('key').primaryKey().references(() => call.key),
-    turn: text('turn').notNull().references(() => turn.id),
+    key: text('key')
+      .primaryKey()
+      .references(() => call.key),
+    turn: text('turn')
+      .notNull()
+      .references(() => turn.id),
     tool: text('tool').notNull(),
     effect: text('effect').$type<Effect>().notNull(),
     policyVersion: integer('policy_version').notNull(),
@@ -369,9 +413,7 @@ export const effect = pawl.table(
     startedAt: when('started_at'),
     settledAt: when('settled_at'),
   },
-  (t) => [
-    index('effect_unsettled').on(t.turn).where(sql`${t.state} in ('intended', 'started', 'unknown')`),
-  ],
+  (t) => [index('effect_unsettled').on(t.turn).where(sql`${t.state} in ('intended', 'started', 'unknown')`)],
 );
 
 /** One row a provider request, opened before it is sent; an open row counts as the worst case. */
@@ -381,7 +423,9 @@ export const usage = pawl.table(
     attempt: text('attempt').primaryKey(),
     sample: text('sample').notNull(),
     session: text('session').notNull(),
-    turn: text('turn').notNull().references(() => turn.id),
+    turn: text('turn')
+      .notNull()
+      .references(() => turn.id),
     step: integer('step').notNull(),
     model: text('model').notNull(),
     outputCapTokens: integer('output_cap_tokens').notNull(),

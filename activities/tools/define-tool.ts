@@ -26,6 +26,8 @@ export interface ToolResult {
   readonly output?: Buffer;
   /** Error class, exit code or HTTP status, at most 200 characters, for the event table. */
   readonly note?: string;
+  /** Set where the abort signal stopped the call: whether it is sure that nothing had happened yet. */
+  readonly aborted?: 'without_effect' | 'in_the_middle';
 }
 
 /** What asking the remote side brought. `done` says what to tell the model. */
@@ -71,8 +73,9 @@ export interface ToolDefinition<Args> {
 }
 
 /**
- * Defines a tool. `run` may throw: the model gets the error as the result of this one call.
- * A tool that changes something says so in `effect`; without it, `once` is assumed: never sent twice.
+ * Defines a tool. A tool that changes something says so in `effect`; without it, `once` is assumed: never
+ * sent twice. A failure that `run` is sure of is returned with `isError`. What it throws is the result of
+ * this one call too, but for a `keyed` or `once` tool a throw means: whether it happened is not known.
  */
 export function defineTool<Args>(definition: ToolDefinition<Args>): Tool<Args> {
   return {

@@ -88,7 +88,8 @@ function replied(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): Tu
   }
   if (reply.empty) return ending(state, endOfReply(state, 'empty'));
   if (reply.finish === 'length') return ending(state, endOfReply(state, 'output_limit'));
-  if (state.inbox.length > 0) return { ...state, phase: { kind: 'ready' }, tries: FRESH_TRIES, transition: 'input_arrived' };
+  if (state.inbox.length > 0)
+    return { ...state, phase: { kind: 'ready' }, tries: FRESH_TRIES, transition: 'input_arrived' };
   return ending(state, endOfReply(state, 'final_answer'));
 }
 

@@ -55,15 +55,7 @@ type DeciderOf<R extends EndReason, D extends DetailsOf<R>> = (typeof END_DETAIL
   : never;
 
 /** Where in the loop the turn stood when the end was decided. */
-export type EndPhase =
-  | 'sampling'
-  | 'gate'
-  | 'tools'
-  | 'waiting'
-  | 'resting'
-  | 'compacting'
-  | 'ending'
-  | 'cleanup';
+export type EndPhase = 'sampling' | 'gate' | 'tools' | 'waiting' | 'resting' | 'compacting' | 'ending' | 'cleanup';
 
 /** What made the decider decide; a limit names itself and how much of it was used. */
 export type Signal =

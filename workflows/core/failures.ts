@@ -32,12 +32,7 @@ export function afterFailure(state: TurnState, failure: ProviderFailure, dice: n
   }
 }
 
-function retryTransport(
-  state: TurnState,
-  failure: ProviderFailure,
-  askedMs: number | null,
-  dice: number,
-): TurnState {
+function retryTransport(state: TurnState, failure: ProviderFailure, askedMs: number | null, dice: number): TurnState {
   const { delaysMs, attempts, jitterShare } = POLICY.transport;
   const used = state.tries.transport + 1;
   if (used >= attempts) return unavailable(state, failure, used);

@@ -4,13 +4,7 @@ export type InputKind = 'prompt' | 'steer' | 'call_back' | 'agent_end' | 'direct
 /** Two classes, first in first out in each: people first. */
 export type InputClass = 'people' | 'wake_up';
 
-export type InputStatus =
-  | 'queued'
-  | 'forwarded'
-  | 'consumed'
-  | 'dropped_by_cancel'
-  | 'withdrawn'
-  | 'hook_blocked';
+export type InputStatus = 'queued' | 'forwarded' | 'consumed' | 'dropped_by_cancel' | 'withdrawn' | 'hook_blocked';
 
 /** Kinds that a running turn takes in at its next safe point; the others wait for idle. */
 export const JOINS_RUNNING_TURN: readonly InputKind[] = ['steer', 'call_back', 'agent_end'];

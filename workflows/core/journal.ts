@@ -80,9 +80,24 @@ export type JournalEvent =
       readonly as: 'settled_done' | 'settled_absent' | 'unknown' | 'abandoned' | 'late_success';
       readonly by: 'reconcile' | 'person' | 'recovery' | 'attempt';
     }
-  | ({ readonly kind: 'batch.ended'; readonly layer: 'batch'; readonly reason: BatchEnd; readonly calls: number } & EndRow)
-  | { readonly kind: 'attempt.lost'; readonly layer: 'stream' | 'batch'; readonly key: string; readonly attempt: string }
-  | { readonly kind: 'attempt.resumed'; readonly layer: 'stream' | 'batch'; readonly key: string; readonly attempt: string }
+  | ({
+      readonly kind: 'batch.ended';
+      readonly layer: 'batch';
+      readonly reason: BatchEnd;
+      readonly calls: number;
+    } & EndRow)
+  | {
+      readonly kind: 'attempt.lost';
+      readonly layer: 'stream' | 'batch';
+      readonly key: string;
+      readonly attempt: string;
+    }
+  | {
+      readonly kind: 'attempt.resumed';
+      readonly layer: 'stream' | 'batch';
+      readonly key: string;
+      readonly attempt: string;
+    }
   | { readonly kind: 'attempt.discarded'; readonly layer: 'stream'; readonly step: number; readonly attempt: string }
   | {
       readonly kind: 'cancel.requested';

@@ -1,0 +1,22 @@
+import type { Logger } from 'pino';
+import type { Engine } from './engine/port.ts';
+import type { ModelPort } from './model/port.ts';
+import type { HostIdentity, ProcessIdentity } from './process/identity.ts';
+import type { Database } from './store/database.ts';
+import type { StreamNotifier } from './store/notify.ts';
+import type { ChainCache } from './store/transcript.ts';
+import type { Registry } from './tools/registry.ts';
+
+/** Everything the activities reach the world through; the worker builds it once. */
+export interface Deps {
+  readonly database: Database;
+  readonly chains: ChainCache;
+  readonly notifier: StreamNotifier;
+  readonly engine: Engine;
+  /** The wire to a configured provider, by its name. */
+  readonly model: (provider: string) => ModelPort;
+  readonly tools: Registry;
+  readonly host: HostIdentity;
+  readonly process: ProcessIdentity;
+  readonly log: Logger;
+}

@@ -1,0 +1,19 @@
+/** What the engine says of a workflow that should be running. */
+export type WorkflowFate =
+  | { readonly kind: 'running' }
+  | { readonly kind: 'completed' | 'canceled' | 'timed_out' }
+  | { readonly kind: 'failed'; readonly type: string | null }
+  | { readonly kind: 'terminated'; readonly by: string | null; readonly why: string | null }
+  | { readonly kind: 'unknown' };
+
+/** What the activities ask of the workflow engine. */
+export interface Engine {
+  /** Whether this run is the newest of its workflow. */
+  isCurrentRun(workflowId: string, run: string): Promise<boolean>;
+  /** Identity of whoever asked the engine to cancel this run, from its history. */
+  cancelAuthor(workflowId: string, run: string): Promise<string | null>;
+  requestCancel(workflowId: string): Promise<void>;
+  fateOf(workflowId: string): Promise<WorkflowFate>;
+  /** Tells a session that something for it lies in the store, starting its workflow where it is not running. */
+  look(session: string): Promise<void>;
+}

@@ -1,0 +1,83 @@
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { temporal } from '@temporalio/proto';
+import { look, type SessionArgs, sessionWorkflowId } from '../../workflows/messages.ts';
+import type { Engine, WorkflowFate } from './port.ts';
+
+const { EventType } = temporal.api.enums.v1;
+type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
+
+/** The engine port over a Temporal client; `taskQueue` is where session workflows run. */
+export function temporalEngine(client: Client, taskQueue: string): Engine {
+  return {
+    async isCurrentRun(workflowId, run) {
+      const { runId } = await client.workflow.getHandle(workflowId).describe();
+      return runId === run;
+    },
+    async cancelAuthor(workflowId, run) {
+      const history = await client.workflow.getHandle(workflowId, run).fetchHistory();
+      const asked = history.events?.find(
+        (event) => event.eventType === EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
+      );
+      return asked?.workflowExecutionCancelRequestedEventAttributes?.identity ?? null;
+    },
+    async requestCancel(workflowId) {
+      await client.workflow.getHandle(workflowId).cancel();
+    },
+    fateOf: (workflowId) => fateOf(client, workflowId),
+    look: (session) => signalSession(client, taskQueue, session),
+  };
+}
+
+/** Signals a session's workflow, starting it first where it is not running. */
+export async function signalSession(client: Client, taskQueue: string, session: string): Promise<void> {
+  const args: SessionArgs = { session };
+  await client.workflow.signalWithStart('sessionWorkflow', {
+    workflowId: sessionWorkflowId(session),
+    taskQueue,
+    args: [args],
+    signal: look,
+  });
+}
+
+async function fateOf(client: Client, workflowId: string): Promise<WorkflowFate> {
+  try {
+    const { status, runId } = await client.workflow.getHandle(workflowId).describe();
+    switch (status.name) {
+      case 'COMPLETED':
+        return { kind: 'completed' };
+      case 'CANCELLED':
+        return { kind: 'canceled' };
+      case 'TIMED_OUT':
+        return { kind: 'timed_out' };
+      case 'TERMINATED':
+        return terminated(await lastEvent(client, workflowId, runId));
+      case 'FAILED':
+        return failed(await lastEvent(client, workflowId, runId));
+      default:
+        return { kind: 'running' };
+    }
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return { kind: 'unknown' };
+    throw error;
+  }
+}
+
+async function lastEvent(client: Client, workflowId: string, runId: string): Promise<HistoryEvent | undefined> {
+  const { history } = await client.workflowService.getWorkflowExecutionHistory({
+    namespace: client.options.namespace,
+    execution: { workflowId, runId },
+    historyEventFilterType: temporal.api.enums.v1.HistoryEventFilterType.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT,
+    waitNewEvent: false,
+  });
+  return history?.events?.at(-1);
+}
+
+function terminated(event: HistoryEvent | undefined): WorkflowFate {
+  const facts = event?.workflowExecutionTerminatedEventAttributes;
+  return { kind: 'terminated', by: facts?.identity || null, why: facts?.reason || null };
+}
+
+function failed(event: HistoryEvent | undefined): WorkflowFate {
+  const info = event?.workflowExecutionFailedEventAttributes?.failure?.applicationFailureInfo;
+  return { kind: 'failed', type: info?.type || null };
+}

@@ -1,0 +1,35 @@
+import type { EndTurnRequest, RunToolRequest, SampleRequest } from '../workflows/core/requests.ts';
+import type { Deps } from './deps.ts';
+import { toFailure } from './failures.ts';
+import { recoverTurn } from './recovery/recover-turn.ts';
+import { sweep } from './recovery/sweep.ts';
+import { type AdvanceRequest, advanceSession } from './session/advance-session.ts';
+import { cancelTurnOfSession, hasEnded } from './session/cancel-turn.ts';
+import { endTurn } from './turn/end-turn.ts';
+import { runTool } from './turn/run-tool.ts';
+import { sample } from './turn/sample.ts';
+
+/** Everything that touches the world, bound to what this worker reaches it through. */
+export function createActivities(deps: Deps) {
+  const act =
+    <A extends readonly unknown[], R>(name: string, activity: (deps: Deps, ...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      try {
+        return await activity(deps, ...args);
+      } catch (error) {
+        throw toFailure(error, name, deps.log);
+      }
+    };
+  return {
+    sample: act<[SampleRequest], Awaited<ReturnType<typeof sample>>>('sample', sample),
+    runTool: act<[RunToolRequest], Awaited<ReturnType<typeof runTool>>>('runTool', runTool),
+    endTurn: act<[EndTurnRequest], void>('endTurn', endTurn),
+    advanceSession: act<[AdvanceRequest], Awaited<ReturnType<typeof advanceSession>>>('advanceSession', advanceSession),
+    cancelTurnOfSession: act('cancelTurnOfSession', cancelTurnOfSession),
+    hasEnded: act<[string], boolean>('hasEnded', hasEnded),
+    recoverTurn: act<[string], Awaited<ReturnType<typeof recoverTurn>>>('recoverTurn', recoverTurn),
+    sweep: act<[], Awaited<ReturnType<typeof sweep>>>('sweep', sweep),
+  };
+}
+
+export type Activities = ReturnType<typeof createActivities>;

@@ -1,0 +1,143 @@
+import type { Finish, Usage } from '../../workflows/core/sample-outcome.ts';
+import { addFragments, areSound, type CallDrafts, NO_CALLS } from './call-fragments.ts';
+import { asArray, asObject, asText, type JsonObject } from './json.ts';
+import type { ModelReply } from './port.ts';
+import { readUsage, UNKNOWN_USAGE } from './read-usage.ts';
+
+/** An assistant message while it streams. */
+export interface Draft {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly refused: boolean;
+  readonly drafts: CallDrafts;
+  readonly extra: JsonObject;
+  /** The provider's own word, as it came. */
+  readonly finish: string | null;
+  /** Saw `[DONE]`. */
+  readonly done: boolean;
+  /** The last report that was not empty. */
+  readonly usage: Usage | null;
+}
+
+export const EMPTY_DRAFT: Draft = {
+  text: '',
+  reasoning: '',
+  refused: false,
+  drafts: NO_CALLS,
+  extra: {},
+  finish: null,
+  done: false,
+  usage: null,
+};
+
+/** What one frame did: the draft after it, and the text it brought; or the error object in it. */
+export type Step =
+  | { readonly kind: 'grown'; readonly draft: Draft; readonly text: string; readonly reasoning: string }
+  | { readonly kind: 'failed'; readonly draft: Draft; readonly error: unknown };
+
+/**
+ * Adds one parsed frame of a chat-completions stream, or a whole completion that came without a stream.
+ * A frame that says nothing, such as a gateway's ping, gives the same draft back.
+ */
+export function accumulate(draft: Draft, frame: JsonObject): Step {
+  const choice = choiceOf(frame);
+  const usage = readUsage(frame, choice) ?? draft.usage;
+  const error = frame['error'] ?? choice?.['error'];
+  if (error) return { kind: 'failed', draft: { ...draft, usage }, error };
+  if (!choice)
+    return { kind: 'grown', draft: usage === draft.usage ? draft : { ...draft, usage }, text: '', reasoning: '' };
+  const delta = asObject(choice['delta']) ?? asObject(choice['message']) ?? {};
+  const refusal = asText(delta['refusal']);
+  const text = textOf(delta['content']) + refusal;
+  const reasoning = REASONING_FIELDS.map((field) => asText(delta[field])).find((value) => value !== '') ?? '';
+  const grown: Draft = {
+    text: draft.text + text,
+    reasoning: draft.reasoning + reasoning,
+    refused: draft.refused || refusal !== '',
+    drafts: addFragments(draft.drafts, delta['tool_calls']),
+    extra: addExtra(draft.extra, delta),
+    finish: asText(choice['finish_reason']) || draft.finish,
+    done: draft.done,
+    usage,
+  };
+  return { kind: 'grown', draft: grown, text, reasoning };
+}
+
+export type Conclusion =
+  | ({ readonly kind: 'reply'; readonly finish: Finish; readonly usage: Usage } & ModelReply)
+  /** The stream ended without a finish reason and without an end marker: nothing in it may be used. */
+  | { readonly kind: 'cut'; readonly usage: Usage }
+  /** Which fragment belongs to which call cannot be told: nothing of it may run. */
+  | { readonly kind: 'malformed'; readonly usage: Usage }
+  /** The provider's own finish reason says that it failed. */
+  | { readonly kind: 'failed'; readonly finish: string; readonly usage: Usage };
+
+/** What an ended stream amounts to. */
+export function conclude(draft: Draft): Conclusion {
+  const usage = draft.usage ?? UNKNOWN_USAGE;
+  if (draft.finish === null && !draft.done) return { kind: 'cut', usage: { ...usage, complete: false } };
+  if (draft.finish !== null && FAILED_FINISHES.has(draft.finish))
+    return { kind: 'failed', finish: draft.finish, usage };
+  if (!areSound(draft.drafts)) return { kind: 'malformed', usage };
+  const reply = replyOf(draft);
+  const said = reply.text !== '' || reply.calls.length > 0;
+  // A reply that cost nothing is a report that is missing.
+  const complete = usage.complete && (usage.outputTokens > 0 || !said);
+  return { kind: 'reply', finish: finishOf(draft), usage: { ...usage, complete }, ...reply };
+}
+
+/** The draft as a message, whole or not. */
+export function replyOf({ text, reasoning, drafts, extra }: Draft): ModelReply {
+  const signed = Object.fromEntries(
+    drafts.calls.flatMap((call, n) => (Object.keys(call.extra).length > 0 ? [[n, call.extra]] : [])),
+  );
+  return {
+    text,
+    reasoning,
+    calls: drafts.calls.map(({ id, name, arguments: args }) => ({ id, name, arguments: args })),
+    extra: Object.keys(signed).length > 0 ? { ...extra, [CALL_EXTRAS]: signed } : extra,
+  };
+}
+
+/** Key in a message's `extra`: the unknown fields of its calls, by ordinal. */
+export const CALL_EXTRAS = 'tool_calls';
+
+const REASONING_FIELDS = ['reasoning_content', 'reasoning', 'reasoning_text'];
+const STANDARD_FIELDS = new Set(['role', 'content', 'refusal', 'tool_calls', 'function_call']);
+const FAILED_FINISHES = new Set(['error', 'network_error', 'insufficient_system_resource']);
+const LENGTH_FINISHES = new Set(['length', 'max_tokens', 'model_context_window_exceeded']);
+
+function finishOf({ finish, refused, drafts }: Draft): Finish {
+  if (refused || finish === 'content_filter' || finish === 'sensitive') return 'content_filter';
+  if (finish !== null && LENGTH_FINISHES.has(finish)) return 'length';
+  if (finish === 'stop') return 'stop';
+  if (finish === 'tool_calls' || finish === 'function_call') return 'tool_calls';
+  return drafts.calls.length > 0 ? 'tool_calls' : 'stop';
+}
+
+function choiceOf(frame: JsonObject): JsonObject | null {
+  const choices = asArray(frame['choices']).map(asObject);
+  return choices.find((choice) => (choice?.['index'] ?? 0) === 0) ?? null;
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  return asArray(content)
+    .map((part) => asText(asObject(part)?.['text']))
+    .join('');
+}
+
+/** Streamed text is joined, lists are appended, anything else is replaced by the newest. */
+function addExtra(extra: JsonObject, delta: JsonObject): JsonObject {
+  const fields = Object.entries(delta).filter(
+    ([key, value]) => !STANDARD_FIELDS.has(key) && value != null && value !== '',
+  );
+  if (fields.length === 0) return extra;
+  const grown = fields.map(([key, value]) => {
+    const before = extra[key];
+    if (Array.isArray(before) && Array.isArray(value)) return [key, [...before, ...value]];
+    const joins = REASONING_FIELDS.includes(key) && typeof before === 'string' && typeof value === 'string';
+    return [key, joins ? before + value : value];
+  });
+  return { ...extra, ...Object.fromEntries(grown) };
+}

@@ -1,0 +1,49 @@
+/** Throttling that talks about tokens: looked at first, since a wait taken for an overflow destroys history. */
+const NOT_OVERFLOW: readonly RegExp[] = [
+  /\brate.?limit/i,
+  /\bthrottl/i,
+  /\b(please wait|slow down|try again (in|later))\b/i,
+  /\bper[ -](second|minute|hour|day|month)\b/i,
+  /\b[rt]p[mdh]\b/i,
+  /\btoo many requests\b/i,
+  /\bquota\b/i,
+  /\b(image|picture|photo|audio|video|file|attachment)s?\b.{0,40}\b(too large|too big|exceed)/i,
+];
+
+const OVERFLOW: readonly RegExp[] = [
+  /context[_ ]length[_ ]exceeded/i,
+  /maximum context length/i,
+  /\b(exceed\w*|greater than|larger than|longer than|beyond)\b.{0,60}\bcontext (window|size|length)\b/i,
+  /\bcontext (window|size|length)\b.{0,40}\b(exceed|overflow|too (small|long))/i,
+  /model_context_window_exceeded/i,
+  /\b(prompt|input|request|conversation|messages?)\b.{0,20}\b(is|are) too long\b/i,
+  /\binput token count\b.{0,40}\bexceeds\b/i,
+  /\bmaximum prompt length\b/i,
+  /\breduce the length of (the|your) (messages|prompt|input)\b/i,
+  /\bexceeded model token limit\b/i,
+  /\btoken limit exceeded\b/i,
+  /\btoo many (input )?tokens\b/i,
+  /\bprompt\b.{0,40}\bexceeds the limit of \d+/i,
+];
+
+const IMAGE_REFUSED =
+  /\b(image|picture|photo)s?\b.{0,60}\b(too large|too big|too many|exceed\w*|not supported|unsupported|maximum|invalid)/i;
+
+/** Whether the provider says that the conversation does not fit its window. */
+export function saysOverflow(text: string): boolean {
+  if (isBiggerThanItsLimit(text)) return true;
+  return !NOT_OVERFLOW.some((guard) => guard.test(text)) && OVERFLOW.some((pattern) => pattern.test(text));
+}
+
+export function saysImageRefused(text: string): boolean {
+  return IMAGE_REFUSED.test(text);
+}
+
+const LIMIT_AND_REQUEST = /\blimit:?\s+([\d,]+)\b.{0,60}\brequested:?\s+([\d,]+)/i;
+
+/** A request larger than the limit for a whole minute is not cured by waiting. */
+function isBiggerThanItsLimit(text: string): boolean {
+  const [, limit, requested] = LIMIT_AND_REQUEST.exec(text) ?? [];
+  if (!limit || !requested || /\b(requests|images?) per\b|\brpm\b/i.test(text)) return false;
+  return Number(requested.replaceAll(',', '')) > Number(limit.replaceAll(',', ''));
+}

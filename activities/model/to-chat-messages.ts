@@ -1,0 +1,83 @@
+import type { ChatCompletionFunctionTool, ChatCompletionMessageParam } from 'openai/resources/chat/completions';
+import type { Message } from '../../workflows/core/transcript.ts';
+import type { StoredTool } from '../store/schema.ts';
+import { CALL_EXTRAS } from './accumulate.ts';
+import { asObject, type JsonObject, parseJson } from './json.ts';
+import { repairPairs } from './repair-pairs.ts';
+import { wireIds } from './wire-ids.ts';
+
+type Assistant = Extract<Message, { kind: 'assistant' }>;
+
+/** What becomes of fields such as `reasoning_content`: providers differ, and change their minds. */
+export type ExtraFields = 'send' | 'send_in_current_turn' | 'drop';
+
+export interface ChatTarget {
+  readonly instructions: string;
+  /** Fields that another model wrote are never sent. */
+  readonly model: string;
+  readonly extraFields: ExtraFields;
+}
+
+/** The transcript as chat messages; every call has its result, every id is unique. */
+export function toChatMessages(messages: readonly Message[], target: ChatTarget): ChatCompletionMessageParam[] {
+  const paired = repairPairs(messages);
+  const ids = wireIds(paired);
+  const turnStart = paired.findLastIndex((message) => message.kind === 'user' || message.kind === 'directive');
+  const chat: ChatCompletionMessageParam[] = [];
+  let open: readonly string[] = [];
+  if (target.instructions.trim() !== '') chat.push({ role: 'system', content: clean(target.instructions) });
+  for (const [n, message] of paired.entries()) {
+    if (message.kind === 'assistant') {
+      open = ids[n] ?? [];
+      const sends = target.extraFields === 'send' || (target.extraFields === 'send_in_current_turn' && n > turnStart);
+      chat.push(...assistant(message, open, sends && message.model === target.model ? message.extra : {}));
+    } else if (message.kind === 'tool_result') {
+      chat.push({ role: 'tool', tool_call_id: open[message.ordinal] ?? '', content: filled(message.text) });
+    } else {
+      chat.push({ role: 'user', content: filled(message.text) });
+    }
+  }
+  return chat;
+}
+
+export function toChatTools(tools: readonly StoredTool[]): ChatCompletionFunctionTool[] {
+  return tools.map(({ name, description, parameters }) => ({
+    type: 'function',
+    function: { name, description: clean(description), parameters: { type: 'object', properties: {}, ...parameters } },
+  }));
+}
+
+/** A message with neither text nor calls says nothing, and some providers refuse it. */
+function assistant(message: Assistant, ids: readonly string[], extra: JsonObject): ChatCompletionMessageParam[] {
+  if (message.text.trim() === '' && ids.length === 0) return [];
+  const { [CALL_EXTRAS]: callExtras, ...fields } = extra;
+  const content = message.text === '' ? null : clean(message.text);
+  if (ids.length === 0) return [{ ...fields, role: 'assistant', content }];
+  const calls = message.calls.map((call, n) => ({
+    ...asObject(asObject(callExtras)?.[n]),
+    id: ids[n] ?? '',
+    type: 'function' as const,
+    function: { name: wireName(call.name), arguments: wireArguments(call.arguments) },
+  }));
+  return [{ ...fields, role: 'assistant', content, tool_calls: calls }];
+}
+
+/** A name that the model made up may break the rules of the field it came in. */
+function wireName(name: string): string {
+  return name.replace(/[^\w-]/g, '_').slice(0, 64) || 'unnamed';
+}
+
+/** Arguments as a JSON object, since many gateways parse them again; what is none stays readable inside one. */
+function wireArguments(text: string): string {
+  if (text.trim() === '' || text.trim() === 'null') return '{}';
+  return asObject(parseJson(text)) ? clean(text) : JSON.stringify({ unparsed: clean(text) });
+}
+
+function filled(text: string): string {
+  return text.trim() === '' ? '(empty)' : clean(text);
+}
+
+/** Half of a surrogate pair is legal in a JavaScript string and refused by providers. */
+function clean(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
+}

@@ -1,0 +1,19 @@
+import type { Deps } from '../deps.ts';
+import { type Advance, advance } from '../store/queue.ts';
+import { session } from '../store/schema.ts';
+import { eq } from 'drizzle-orm';
+
+export interface AdvanceRequest {
+  readonly session: string;
+  /** The turn that this run of the session workflow has started or adopted. */
+  readonly started: string | null;
+}
+
+/** One look of a session at its queue: acknowledges, opens the next turn, or says what to forward. */
+export async function advanceSession(deps: Deps, request: AdvanceRequest): Promise<Advance> {
+  const { db } = deps.database;
+  const next = await advance(db, request.session, request.started, (names) => deps.tools.describe(names));
+  const [row] = await db.select({ stream: session.stream }).from(session).where(eq(session.id, request.session));
+  if (row) deps.notifier.moved(row.stream);
+  return next;
+}

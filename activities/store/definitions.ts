@@ -1,0 +1,26 @@
+import { eq } from 'drizzle-orm';
+import type { Db } from './database.ts';
+import { agent, type StoredAgent, type StoredTool, toolList } from './schema.ts';
+
+const agents = new Map<string, StoredAgent>();
+const toolLists = new Map<string, readonly StoredTool[]>();
+
+/** A pinned agent; immutable by its hash, so this process reads it once. */
+export async function agentOf(db: Db, hash: string): Promise<StoredAgent> {
+  const known = agents.get(hash);
+  if (known) return known;
+  const [row] = await db.select().from(agent).where(eq(agent.hash, hash));
+  if (!row) throw new Error('a pinned agent is not in the store');
+  agents.set(hash, row.definition);
+  return row.definition;
+}
+
+/** A pinned tool list; immutable by its hash. */
+export async function toolsOf(db: Db, hash: string): Promise<readonly StoredTool[]> {
+  const known = toolLists.get(hash);
+  if (known) return known;
+  const [row] = await db.select().from(toolList).where(eq(toolList.hash, hash));
+  if (!row) throw new Error('a pinned tool list is not in the store');
+  toolLists.set(hash, row.tools);
+  return row.tools;
+}

@@ -1,0 +1,197 @@
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import type { Decider, EndDetail } from '../../workflows/core/ends.ts';
+import { classOf, type InputKind } from '../../workflows/core/inputs.ts';
+import { POLICY } from '../../workflows/core/policy.ts';
+import type { Db, Tx } from './database.ts';
+import { recordEvents } from './events.ts';
+import { contentHash, rootHash, storable } from './hash.ts';
+import { newId } from './ids.ts';
+import { agent, cancel, input, job, type StoredAgent, session, turn } from './schema.ts';
+
+export interface Workspace {
+  readonly kind: 'host' | 'shared';
+  /** Absolute path on the machine (or the mount) that has the files. */
+  readonly path: string;
+  /** Task queue of the workers that reach it. */
+  readonly queue: string;
+}
+
+export interface NewJob {
+  readonly tenant: string;
+  /** The caller's Idempotency-Key, scoped to the tenant. */
+  readonly key: string;
+  /** Hash of what was asked; the same key with another one is a conflict. */
+  readonly fingerprint: string;
+  readonly agent: StoredAgent;
+  readonly workspace: Workspace;
+  readonly text: string;
+  readonly ticket: string | null;
+  readonly sender: string | null;
+}
+
+export interface AcceptedJob {
+  readonly job: string;
+  readonly session: string;
+  readonly input: string;
+  /** False when the key had brought this job before. */
+  readonly isNew: boolean;
+}
+
+export type SubmitResult =
+  | ({ readonly kind: 'accepted' } & AcceptedJob)
+  | { readonly kind: 'key_used_for_another_body'; readonly job: string };
+
+/** Stores a job, its session and its first input in one transaction; the same key gives the same job. */
+export async function storeJob(db: Db, request: NewJob): Promise<SubmitResult> {
+  const before = await findByKey(db, request);
+  if (before) return before;
+  try {
+    const accepted = await db.transaction((tx) => insertJob(tx, request));
+    return { kind: 'accepted', ...accepted };
+  } catch (error) {
+    if (!isUniqueViolation(error, 'job_by_key')) throw error;
+    const winner = await findByKey(db, request);
+    if (!winner) throw error;
+    return winner;
+  }
+}
+
+async function findByKey(db: Db, request: NewJob): Promise<SubmitResult | null> {
+  const [row] = await db
+    .select()
+    .from(job)
+    .where(and(eq(job.tenant, request.tenant), eq(job.key, request.key)));
+  if (!row) return null;
+  if (row.fingerprint !== request.fingerprint) return { kind: 'key_used_for_another_body', job: row.id };
+  return { kind: 'accepted', job: row.id, session: row.session, input: row.input, isNew: false };
+}
+
+async function insertJob(tx: Tx, request: NewJob): Promise<AcceptedJob> {
+  const ids = { job: newId('job'), session: newId('ses'), input: newId('in') };
+  const hash = contentHash(request.agent);
+  await tx.insert(agent).values({ hash, name: request.agent.name, definition: request.agent }).onConflictDoNothing();
+  await tx.insert(session).values({
+    id: ids.session,
+    tenant: request.tenant,
+    stream: ids.session,
+    agent: hash,
+    head: rootHash(request.tenant, ids.session),
+    title: request.ticket,
+    workspaceKind: request.workspace.kind,
+    workspacePath: request.workspace.path,
+    workspaceQueue: request.workspace.queue,
+  });
+  await tx.insert(input).values({
+    id: ids.input,
+    session: ids.session,
+    kind: 'prompt',
+    class: classOf('prompt'),
+    body: storable(request.text),
+    sender: request.sender,
+  });
+  await tx.insert(job).values({
+    id: ids.job,
+    tenant: request.tenant,
+    session: ids.session,
+    input: ids.input,
+    key: request.key,
+    fingerprint: request.fingerprint,
+    ticket: request.ticket,
+  });
+  await recordEvents(tx, ids.session, [
+    {
+      key: `job/${ids.job}`,
+      turn: null,
+      event: { kind: 'job.submitted', layer: 'driver', job: ids.job, input: ids.input },
+    },
+  ]);
+  return { ...ids, isNew: true };
+}
+
+export interface NewInput {
+  readonly id: string;
+  readonly session: string;
+  readonly kind: InputKind;
+  readonly text: string;
+  readonly sender: string | null;
+}
+
+/** Stores an input for a session; the same id again is the same input. `full`: too many wait. */
+export async function storeInput(db: Db, request: NewInput): Promise<'accepted' | 'known' | 'full'> {
+  return await db.transaction(async (tx) => {
+    const waiting = await tx.$count(input, and(eq(input.session, request.session), inArray(input.status, ['queued'])));
+    const stored = waiting >= POLICY.session.queueMax ? [] : await insertInput(tx, request);
+    if (stored.length > 0) {
+      await recordEvents(tx, request.session, [
+        {
+          key: `input/${request.id}`,
+          turn: null,
+          event: { kind: 'input.accepted', layer: 'driver', input: request.id, source: request.kind },
+        },
+      ]);
+      return 'accepted';
+    }
+    const [known] = await tx.select({ id: input.id }).from(input).where(eq(input.id, request.id));
+    return known ? 'known' : 'full';
+  });
+}
+
+async function insertInput(tx: Tx, request: NewInput): Promise<readonly { id: string }[]> {
+  const { id, session: owner, kind, text, sender } = request;
+  return await tx
+    .insert(input)
+    .values({ id, session: owner, kind, class: classOf(kind), body: storable(text), sender })
+    .onConflictDoNothing()
+    .returning({ id: input.id });
+}
+
+/** The engine has taken the notice about these inputs: the sweeper need not repeat it. */
+export async function markDispatched(db: Db, ids: readonly string[]): Promise<void> {
+  await db
+    .update(input)
+    .set({ dispatchedAt: sql`clock_timestamp()` })
+    .where(inArray(input.id, [...ids]));
+}
+
+export interface CancelRequest {
+  readonly turn: string;
+  /** The same id again is the same request. */
+  readonly id: string;
+  readonly by: string;
+  readonly why: string | null;
+  readonly decidedBy: Decider;
+  readonly detail: EndDetail & ('user_cancel' | 'scheduler_cancel' | 'parent_cancelled');
+}
+
+/** Stores who wants a turn cancelled and why, before the engine is asked. `already_ended`: nothing to cancel. */
+export async function storeCancel(
+  db: Db,
+  request: CancelRequest,
+): Promise<'stored' | 'already_ended' | 'no_such_turn'> {
+  return await db.transaction(async (tx) => {
+    const [row] = await tx.select().from(turn).where(eq(turn.id, request.turn)).for('share');
+    if (!row) return 'no_such_turn';
+    if (row.endedAt) return 'already_ended';
+    await tx
+      .insert(cancel)
+      .values({ ...request, why: request.why === null ? null : storable(request.why) })
+      .onConflictDoNothing();
+    await recordEvents(tx, row.session, [
+      {
+        key: `cancel/${request.id}`,
+        turn: request.turn,
+        event: { kind: 'cancel.requested', layer: 'turn', id: request.id, decidedBy: request.decidedBy },
+      },
+    ]);
+    return 'stored';
+  });
+}
+
+/** PostgreSQL's own word that this unique index was hit. */
+export function isUniqueViolation(error: unknown, index: string): boolean {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    const { code, constraint } = at as Error & { code?: string; constraint?: string };
+    if (code === '23505') return constraint === index;
+  }
+  return false;
+}

@@ -1,0 +1,199 @@
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
+import type { CallStatus } from '../../workflows/core/tools.ts';
+import type { HostIdentity, ProcessIdentity } from '../process/identity.ts';
+import type { Db } from './database.ts';
+import { type NewEvent, recordEvents } from './events.ts';
+import { type Fence, lockTurn } from './fence.ts';
+import { storable } from './hash.ts';
+import { blob, call, type EffectState, effect } from './schema.ts';
+
+export type CallRow = typeof call.$inferSelect;
+export type EffectRow = typeof effect.$inferSelect;
+
+export async function readCall(db: Db, key: string): Promise<{ call: CallRow; effect: EffectRow | null } | null> {
+  const [row] = await db.select().from(call).leftJoin(effect, eq(effect.key, call.key)).where(eq(call.key, key));
+  return row ?? null;
+}
+
+export interface AttemptIdentity {
+  readonly attempt: string;
+  readonly host: HostIdentity;
+  readonly process: ProcessIdentity;
+  readonly leaseMs: number;
+}
+
+/**
+ * Marks an effect as started by this attempt: a compare-and-set from `intended`, or from the attempt that
+ * is proved dead. False: somebody else holds it.
+ */
+export async function startEffect(
+  db: Db,
+  at: { readonly fence: Fence; readonly key: string; readonly from: string | null; readonly details: unknown },
+  mine: AttemptIdentity,
+): Promise<boolean> {
+  return await db.transaction(async (tx) => {
+    const owner = await lockTurn(tx, at.fence);
+    const expected =
+      at.from === null
+        ? eq(effect.state, 'intended')
+        : and(inArray(effect.state, ['started', 'unknown']), eq(effect.attempt, at.from));
+    const taken = await tx
+      .update(effect)
+      .set({
+        state: 'started',
+        attempt: mine.attempt,
+        leaseUntil: sql`clock_timestamp() + make_interval(secs => ${mine.leaseMs / 1_000})`,
+        host: mine.host.host,
+        boot: mine.host.boot,
+        pid: mine.process.pid,
+        pidStarted: mine.process.started,
+        group: null,
+        details: at.details ?? null,
+        startedAt: sql`clock_timestamp()`,
+      })
+      .where(and(eq(effect.key, at.key), expected))
+      .returning({ key: effect.key });
+    if (taken.length === 0) return false;
+    await recordEvents(tx, owner.session, [
+      {
+        key: `started/${mine.attempt}`,
+        turn: owner.id,
+        event: { kind: 'call.started', layer: 'batch', key: at.key, attempt: mine.attempt },
+      },
+    ]);
+    return true;
+  });
+}
+
+/** Prolongs the lease; false: this attempt no longer holds the effect and must stop. */
+export async function renewLease(db: Db, key: string, attempt: string, leaseMs: number): Promise<boolean> {
+  const rows = await db
+    .update(effect)
+    .set({ leaseUntil: sql`clock_timestamp() + make_interval(secs => ${leaseMs / 1_000})` })
+    .where(and(eq(effect.key, key), eq(effect.attempt, attempt), eq(effect.state, 'started')))
+    .returning({ key: effect.key });
+  return rows.length > 0;
+}
+
+export async function noteGroup(db: Db, key: string, attempt: string, group: ProcessIdentity): Promise<void> {
+  await db
+    .update(effect)
+    .set({ group })
+    .where(and(eq(effect.key, key), eq(effect.attempt, attempt)));
+}
+
+/** Milliseconds until the lease of the current holder is over; 0 when it is. The database's clock counts. */
+export async function leaseRemainingMs(db: Db, key: string): Promise<number> {
+  const [row] = await db
+    .select({
+      ms: sql<number>`greatest(0, extract(epoch from (${effect.leaseUntil} - clock_timestamp())) * 1000)::float8`,
+    })
+    .from(effect)
+    .where(eq(effect.key, key));
+  return row?.ms ?? 0;
+}
+
+export interface CallClosing {
+  readonly turn: string;
+  readonly session: string;
+  readonly tenant: string;
+  readonly key: string;
+  readonly tool: string;
+  readonly status: CallStatus;
+  readonly text: string;
+  readonly output: { readonly hash: string; readonly data: Buffer } | null;
+  readonly note: string | null;
+  /** The ledger's new state; null for a reader. */
+  readonly effect: { readonly state: EffectState; readonly attempt: string | null } | null;
+  readonly events: readonly NewEvent[];
+}
+
+/**
+ * Keeps what became of a call. What the world has done is recorded at any time, also after the turn's end,
+ * and the first result stands: a second one changes nothing. Returns the status that stands.
+ */
+export async function finishCall(db: Db, closing: CallClosing): Promise<CallStatus> {
+  return await db.transaction(async (tx) => {
+    if (closing.output) {
+      const { hash, data } = closing.output;
+      await tx.insert(blob).values({ hash, tenant: closing.tenant, size: data.length, data }).onConflictDoNothing();
+    }
+    const won = await tx
+      .update(call)
+      .set({
+        status: closing.status,
+        result: storable(closing.text),
+        blob: closing.output?.hash ?? null,
+        note: closing.note === null ? null : storable(closing.note),
+        finishedAt: sql`clock_timestamp()`,
+      })
+      .where(and(eq(call.key, closing.key), isNull(call.status)))
+      .returning({ status: call.status });
+    if (closing.effect) {
+      await tx
+        .update(effect)
+        .set({ state: closing.effect.state, settledAt: sql`clock_timestamp()` })
+        .where(
+          and(
+            eq(effect.key, closing.key),
+            closing.effect.attempt === null ? undefined : eq(effect.attempt, closing.effect.attempt),
+          ),
+        );
+    }
+    if (won.length === 0) {
+      const [row] = await tx.select({ status: call.status }).from(call).where(eq(call.key, closing.key));
+      if (closing.effect?.state === 'succeeded') await recordEvents(tx, closing.session, [lateSuccess(closing)]);
+      return row?.status ?? closing.status;
+    }
+    await recordEvents(tx, closing.session, [
+      ...closing.events,
+      {
+        key: `finished/${closing.key}`,
+        turn: closing.turn,
+        event: {
+          kind: 'call.finished',
+          layer: 'batch',
+          key: closing.key,
+          tool: closing.tool,
+          status: closing.status,
+          note: closing.note,
+        },
+      },
+    ]);
+    return closing.status;
+  });
+}
+
+/** An attempt that was given up for lost came back with a success after all. */
+function lateSuccess(closing: CallClosing): NewEvent {
+  return {
+    key: `late/${closing.key}`,
+    turn: closing.turn,
+    event: { kind: 'effect.settled', layer: 'batch', key: closing.key, as: 'late_success', by: 'attempt' },
+  };
+}
+
+/** Effects of a turn that nobody has settled. */
+export async function unsettledEffects(db: Db, turnId: string): Promise<EffectRow[]> {
+  return await db
+    .select()
+    .from(effect)
+    .where(and(eq(effect.turn, turnId), inArray(effect.state, ['intended', 'started', 'unknown'])));
+}
+
+/** Settles an effect by what was found out, with an event that says by whom; `from` must still be its state. */
+export async function settleEffect(
+  db: Db,
+  at: { readonly key: string; readonly turn: string; readonly session: string; readonly from: EffectState },
+  to: EffectState,
+  event: NewEvent,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const rows = await tx
+      .update(effect)
+      .set({ state: to, settledAt: sql`clock_timestamp()` })
+      .where(and(eq(effect.key, at.key), eq(effect.state, at.from)))
+      .returning({ key: effect.key });
+    if (rows.length > 0) await recordEvents(tx, at.session, [event]);
+  });
+}

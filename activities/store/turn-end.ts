@@ -1,0 +1,243 @@
+import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm';
+import type { Decider, End } from '../../workflows/core/ends.ts';
+import type { CancelAnswer } from '../../workflows/core/journal.ts';
+import type { Usage } from '../../workflows/core/sample-outcome.ts';
+import type { Message } from '../../workflows/core/transcript.ts';
+import type { Db, Tx } from './database.ts';
+import { type NewEvent, recordEvents } from './events.ts';
+import type { FencedTurn } from './fence.ts';
+import { appendLinks } from './samples.ts';
+import { cancel, input, outbox, session, turn } from './schema.ts';
+import { chainOn, type Link } from './transcript.ts';
+
+/** Who stood behind an end, where the engine or a row can tell. */
+export interface EndAuthor {
+  readonly by: string | null;
+  readonly why: string | null;
+}
+
+export interface TurnEnding {
+  readonly end: End;
+  readonly step: number;
+  readonly usage: Usage;
+  readonly recordedBy: 'turn' | 'recovery';
+  /** What the engine says of it; a cancel row comes before this. */
+  readonly author: EndAuthor;
+  /** What the transcript is still owed, behind the head that the caller saw. */
+  readonly owed: readonly Message[];
+  readonly chain: readonly Link[];
+  readonly tokensOf: (message: Message) => number;
+}
+
+type CancelRow = typeof cancel.$inferSelect;
+
+/**
+ * The one transaction that ends a turn: what is owed goes to the transcript, the end row is written, the
+ * session's head moves, inputs are consumed or put back, cancels are answered, the receivers get a row each.
+ * `lock` holds the turn and throws if it may not be ended by this caller.
+ */
+export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Promise<FencedTurn>): Promise<void> {
+  await db.transaction(async (tx) => {
+    const owner = await lock(tx);
+    const owed = await appendOwed(tx, owner, ending);
+    const head = owed[owed.length - 1]?.hash ?? owner.head;
+    const cancels = await tx.select().from(cancel).where(eq(cancel.turn, owner.id)).orderBy(asc(cancel.seq));
+    const { end, author } = withCancel(ending, cancels);
+    await writeEndRow(tx, owner, ending, end, author);
+    const headKept = await moveSessionHead(tx, owner, head);
+    const dropped = await settleInputs(tx, owner, head, end);
+    const answers = await answerCancels(tx, cancels, end);
+    await tx
+      .insert(outbox)
+      .values({ receiver: `session:${owner.session}`, event: `ended/${owner.id}`, body: { turn: owner.id } })
+      .onConflictDoNothing();
+    await recordEvents(tx, owner.session, [
+      ...dropped,
+      ...answers,
+      ...(headKept ? [headKept] : []),
+      endEvent(owner, ending, end, author, head),
+    ]);
+  });
+}
+
+async function appendOwed(tx: Tx, owner: FencedTurn, ending: TurnEnding): Promise<readonly Link[]> {
+  const last = ending.chain[ending.chain.length - 1];
+  if (last && last.hash !== owner.head) throw new HeadMoved(owner.head);
+  const links = chainOn({ hash: owner.head, depth: last?.depth ?? 0 }, ending.owed, ending.tokensOf);
+  await appendLinks(tx, owner, links);
+  return links;
+}
+
+/** The chain was read before the lock and a commit came between: read again. */
+export class HeadMoved extends Error {
+  readonly head: string;
+
+  constructor(head: string) {
+    super('the head moved');
+    this.name = 'HeadMoved';
+    this.head = head;
+  }
+}
+
+/** The first cancel row is the signal of an end by cancel; of the engine alone nothing but an identity is known. */
+function withCancel(ending: TurnEnding, cancels: readonly CancelRow[]): { end: End; author: EndAuthor } {
+  const first = cancels[0];
+  if (ending.end.signal.name !== 'cancel_request' || !first) return { end: ending.end, author: ending.author };
+  const signal = { name: 'cancel_request', id: first.id } as const;
+  const { phase } = ending.end;
+  return { end: cancelledEnd(first, signal, phase), author: { by: first.by, why: first.why } };
+}
+
+function cancelledEnd(row: CancelRow, signal: End['signal'], phase: End['phase']): End {
+  switch (row.detail) {
+    case 'scheduler_cancel':
+      return { reason: 'ABORTED', detail: 'scheduler_cancel', decidedBy: 'scheduler', signal, phase };
+    case 'parent_cancelled':
+      return { reason: 'ABORTED', detail: 'parent_cancelled', decidedBy: row.decidedBy, signal, phase };
+    default:
+      return { reason: 'ABORTED', detail: 'user_cancel', decidedBy: 'user', signal, phase };
+  }
+}
+
+async function writeEndRow(tx: Tx, owner: FencedTurn, ending: TurnEnding, end: End, author: EndAuthor): Promise<void> {
+  await tx
+    .update(turn)
+    .set({
+      endedAt: sql`clock_timestamp()`,
+      endReason: end.reason,
+      endDetail: end.detail,
+      endDecidedBy: end.decidedBy,
+      endSignal: end.signal,
+      endPhase: end.phase,
+      endStep: ending.step,
+      endUsage: ending.usage,
+      endBy: author.by,
+      endWhy: author.why,
+      recordedBy: ending.recordedBy,
+    })
+    .where(eq(turn.id, owner.id));
+}
+
+/** Should somebody have moved the session's head meanwhile, it stays, and an event says so. */
+async function moveSessionHead(tx: Tx, owner: FencedTurn, head: string): Promise<NewEvent | null> {
+  const moved = await tx
+    .update(session)
+    .set({ head })
+    .where(and(eq(session.id, owner.session), eq(session.head, owner.baseHead)))
+    .returning({ id: session.id });
+  if (moved.length > 0 || head === owner.baseHead) return null;
+  return { key: `head/${owner.id}`, turn: owner.id, event: { kind: 'head.kept', layer: 'turn', head } };
+}
+
+/**
+ * The promoted input is consumed by its turn's end. A forwarded one is consumed if it is a message on the
+ * chain of the end's head; otherwise it waits for the next turn, or is dropped when a person cancelled.
+ */
+async function settleInputs(tx: Tx, owner: FencedTurn, head: string, end: End): Promise<NewEvent[]> {
+  const rows = await tx
+    .select()
+    .from(input)
+    .where(and(eq(input.turn, owner.id), eq(input.status, 'forwarded')));
+  const [own] = await tx.select({ input: turn.input }).from(turn).where(eq(turn.id, owner.id));
+  const onChain = await messagesOfTurn(tx, owner, head);
+  const consumed = rows.filter((row) => row.id === own?.input || (row.message !== null && onChain.has(row.message)));
+  const left = rows.filter((row) => !consumed.includes(row));
+  const drops = end.detail === 'user_cancel' ? left.filter((row) => row.kind === 'steer') : [];
+  const back = left.filter((row) => !drops.includes(row));
+  await setStatus(tx, consumed, { status: 'consumed' });
+  await setStatus(tx, drops, { status: 'dropped_by_cancel' });
+  await setStatus(tx, back, { status: 'queued', turn: null, message: null });
+  return drops.map((row) => ({
+    key: `dropped/${row.id}`,
+    turn: owner.id,
+    event: { kind: 'input.dropped', layer: 'driver', input: row.id, status: 'dropped_by_cancel' },
+  }));
+}
+
+async function setStatus(
+  tx: Tx,
+  rows: readonly { readonly id: string }[],
+  set: Partial<typeof input.$inferInsert>,
+): Promise<void> {
+  if (rows.length === 0) return;
+  await tx
+    .update(input)
+    .set(set)
+    .where(
+      inArray(
+        input.id,
+        rows.map((row) => row.id),
+      ),
+    );
+}
+
+async function messagesOfTurn(tx: Tx, owner: FencedTurn, head: string): Promise<Set<string>> {
+  const { rows } = await tx.execute<{ hash: string }>(sql`
+    with recursive back as (
+      select hash, parent from pawl.message where hash = ${head} and hash <> ${owner.baseHead}
+      union all
+      select m.hash, m.parent from pawl.message m join back on m.hash = back.parent where m.hash <> ${owner.baseHead}
+    )
+    select hash from back`);
+  return new Set(rows.map((row) => row.hash));
+}
+
+async function answerCancels(tx: Tx, cancels: readonly CancelRow[], end: End): Promise<NewEvent[]> {
+  const took = end.signal.name === 'cancel_request';
+  const answered: NewEvent[] = [];
+  for (const [index, row] of cancels.entries()) {
+    const answer: CancelAnswer = !took ? 'already_ended' : index === 0 ? 'took' : 'second';
+    await tx.update(cancel).set({ answer }).where(eq(cancel.id, row.id));
+    const { id, turn: turnId } = row;
+    answered.push({
+      key: `answered/${id}`,
+      turn: turnId,
+      event: { kind: 'cancel.answered', layer: 'turn', id, answer },
+    });
+  }
+  return answered;
+}
+
+function endEvent(owner: FencedTurn, ending: TurnEnding, end: End, author: EndAuthor, head: string): NewEvent {
+  return {
+    key: `ended/${owner.id}`,
+    turn: owner.id,
+    event: {
+      kind: 'turn.ended',
+      layer: 'turn',
+      reason: end.reason,
+      detail: end.detail,
+      decidedBy: end.decidedBy as Decider,
+      signal: end.signal.name,
+      evidence: end.signal,
+      phase: end.phase,
+      step: ending.step,
+      usage: ending.usage,
+      by: author.by,
+      why: author.why,
+      recordedBy: ending.recordedBy,
+      head,
+    },
+  };
+}
+
+/** Locks an open turn for recovery, which has no engine run of its own. Null: it has ended. */
+export async function lockOpenTurn(tx: Tx, turnId: string): Promise<FencedTurn | null> {
+  const [row] = await tx
+    .select({
+      id: turn.id,
+      session: turn.session,
+      stream: session.stream,
+      tenant: session.tenant,
+      generation: turn.generation,
+      head: turn.head,
+      baseHead: turn.baseHead,
+      sessionHead: session.head,
+      workspacePath: session.workspacePath,
+    })
+    .from(turn)
+    .innerJoin(session, eq(session.id, turn.session))
+    .where(and(eq(turn.id, turnId), isNull(turn.endedAt)))
+    .for('no key update', { of: turn });
+  return row ?? null;
+}

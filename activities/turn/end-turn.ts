@@ -1,0 +1,88 @@
+import type { End } from '../../workflows/core/ends.ts';
+import type { EndTurnRequest } from '../../workflows/core/requests.ts';
+import type { Message } from '../../workflows/core/transcript.ts';
+import { turnWorkflowId } from '../../workflows/messages.ts';
+import type { Deps } from '../deps.ts';
+import { estimateMessage } from '../model/estimate.ts';
+import type { Tx } from '../store/database.ts';
+import { enterRun, type FencedTurn, lockTurn, readTurn } from '../store/fence.ts';
+import { readResults } from '../store/samples.ts';
+import { type Link, loadChain } from '../store/transcript.ts';
+import { type EndAuthor, HeadMoved, type TurnEnding, writeEnd } from '../store/turn-end.ts';
+import { resultMessages } from './results.ts';
+import { confirmRun, knownRuns } from './runs.ts';
+
+const NOBODY: EndAuthor = { by: null, why: null };
+
+/**
+ * Writes the one end of a turn. A limit that nobody asked for also cancels the turn's own workflow, so that
+ * the engine shows it as Canceled; the stored end stands whatever status follows.
+ */
+export async function endTurn(deps: Deps, request: EndTurnRequest): Promise<void> {
+  const { fence, end } = request;
+  const workflowId = turnWorkflowId(fence.turn);
+  await enterRun(deps.database.db, fence, knownRuns, confirmRun(deps));
+  const owner = await readTurn(deps.database.db, fence);
+  const byCancel = end.signal.name === 'cancel_request';
+  const author = byCancel ? { by: await deps.engine.cancelAuthor(workflowId, fence.run), why: null } : NOBODY;
+  await writeTurnEnd(deps, owner, { ...request, author, recordedBy: 'turn' }, (tx) => lockTurn(tx, fence));
+  if (end.reason === 'ABORTED' && !byCancel) await deps.engine.requestCancel(workflowId);
+  await tellSession(deps, owner.session);
+}
+
+export type EndFacts = Pick<TurnEnding, 'end' | 'step' | 'usage' | 'author' | 'recordedBy'>;
+
+/** The end transaction with everything the transcript is still owed; shared by the turn and by recovery. */
+export async function writeTurnEnd(
+  deps: Deps,
+  owner: Pick<FencedTurn, 'id' | 'head' | 'stream'>,
+  facts: EndFacts,
+  lock: (tx: Tx) => Promise<FencedTurn>,
+): Promise<void> {
+  const { db } = deps.database;
+  let { head } = owner;
+  for (;;) {
+    const chain = await loadChain(db, deps.chains, head);
+    const owed = await owedMessages(deps, owner.id, chain, facts.end);
+    try {
+      await writeEnd(db, { ...facts, chain, owed, tokensOf: estimateMessage }, lock);
+      deps.notifier.moved(owner.stream);
+      return;
+    } catch (error) {
+      if (!(error instanceof HeadMoved)) throw error;
+      head = error.head;
+    }
+  }
+}
+
+/** Results of the last calls that are not on the chain yet, and a marker where something was cut. */
+async function owedMessages(deps: Deps, turn: string, chain: readonly Link[], end: End): Promise<Message[]> {
+  const at = chain.findLastIndex(({ body }) => body.kind === 'assistant');
+  const last = chain[at];
+  const calls = last?.body.kind === 'assistant' ? last.body.calls.length : 0;
+  const answered = chain.slice(at + 1).filter(({ body }) => body.kind === 'tool_result').length;
+  const results = last && calls > answered ? resultMessages(await readResults(deps.database.db, last.hash)) : [];
+  return [...results.slice(answered), ...marker(turn, end)];
+}
+
+function marker(turn: string, end: End): Message[] {
+  const cut = end.reason === 'INTERRUPTED' || end.signal.name === 'cancel_request';
+  return cut ? [{ kind: 'interruption', turn, text: `${MARKERS[end.reason] ?? ''} ${CHECK_FIRST}` }] : [];
+}
+
+const MARKERS: Partial<Record<End['reason'], string>> = {
+  ABORTED: 'The work was stopped here on request.',
+  INTERRUPTED: 'The work was interrupted here by a failure of the system.',
+};
+
+const CHECK_FIRST =
+  'The last text may be cut short, and a call without a clear result may have taken effect in part: check before you repeat it.';
+
+/** The outbox row is the promise; this only makes it quick. The sweeper repeats what gets lost. */
+export async function tellSession(deps: Deps, session: string): Promise<void> {
+  try {
+    await deps.engine.look(session);
+  } catch {
+    deps.log.warn({ session }, 'a session could not be told of its turn’s end; the sweeper will');
+  }
+}

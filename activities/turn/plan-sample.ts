@@ -1,0 +1,137 @@
+import type { SampleRequest } from '../../workflows/core/requests.ts';
+import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
+import type { Message } from '../../workflows/core/transcript.ts';
+import { buildContext } from '../context/build.ts';
+import { REMINDER_TEXTS } from '../context/reminders.ts';
+import type { Deps } from '../deps.ts';
+import { estimateMessage } from '../model/estimate.ts';
+import type { ModelRequest } from '../model/port.ts';
+import { agentOf, toolsOf } from '../store/definitions.ts';
+import type { NewEvent } from '../store/events.ts';
+import type { FencedTurn } from '../store/fence.ts';
+import { sha256 } from '../store/hash.ts';
+import { readInputs, readResults } from '../store/samples.ts';
+import type { StoredTool } from '../store/schema.ts';
+import { chainOn, type Link, loadChain } from '../store/transcript.ts';
+import { resultMessages } from './results.ts';
+
+/** Everything about a sample that is decided before a byte is sent. */
+export interface SamplePlan {
+  readonly owner: FencedTurn;
+  /** The sample's commit key, shared by all attempts of these bytes. */
+  readonly key: string;
+  readonly head: string;
+  readonly depth: number;
+  readonly links: readonly Link[];
+  readonly joined: readonly { readonly input: string; readonly message: string }[];
+  readonly provider: string;
+  readonly tools: readonly StoredTool[];
+  readonly request: ModelRequest;
+  /** Set where no request is made: the context does not fit. */
+  readonly refusal: SampleOutcome | null;
+}
+
+export async function planSample(deps: Deps, owner: FencedTurn, request: SampleRequest): Promise<SamplePlan> {
+  const { db } = deps.database;
+  const [agent, tools, chain] = await Promise.all([
+    agentOf(db, request.agent),
+    toolsOf(db, request.tools),
+    loadChain(db, deps.chains, request.head),
+  ]);
+  const bodies = await owedMessages(deps, request, chain);
+  const depth = chain[chain.length - 1]?.depth ?? 0;
+  const links = chainOn({ hash: request.head, depth }, bodies, estimateMessage);
+  const head = links[links.length - 1]?.hash ?? request.head;
+  const built = buildContext([...chain, ...links], { agent, tools, contextTokens: request.contextTokens });
+  const key = sha256(
+    'sample',
+    owner.id,
+    String(request.step),
+    String(request.resample),
+    head,
+    request.tools,
+    request.agent,
+    String(request.outputTokens),
+  );
+  return {
+    owner,
+    key,
+    head,
+    depth: depth + links.length,
+    links,
+    joined: links.flatMap(({ body, hash }) => (body.kind === 'user' ? [{ input: body.input, message: hash }] : [])),
+    provider: agent.provider,
+    tools,
+    request: {
+      model: agent.model,
+      instructions: agent.instructions,
+      messages: built.messages,
+      tools,
+      outputTokens: request.outputTokens,
+      idempotencyKey: sha256('http', key).slice(0, 40),
+    },
+    refusal: built.fits ? null : { kind: built.misfit, head, estimateTokens: built.estimateTokens },
+  };
+}
+
+/** In this order: results of the last calls, inputs that wait for this turn, reminders that are due. */
+async function owedMessages(deps: Deps, request: SampleRequest, chain: readonly Link[]): Promise<Message[]> {
+  const { db } = deps.database;
+  const results = request.results > 0 ? await readResults(db, request.head) : [];
+  const inputs = await readInputs(db, request.inputs);
+  const present = new Set(chain.flatMap(({ body }) => (body.kind === 'user' ? [body.input] : [])));
+  return [
+    ...resultMessages(results),
+    ...inputs
+      .filter((row) => !present.has(row.id))
+      .map((row): Message => ({ kind: 'user', text: row.body, input: row.id, source: row.kind })),
+    ...request.reminders.map((code): Message => ({ kind: 'reminder', code, text: REMINDER_TEXTS[code] })),
+  ];
+}
+
+/** What the first commit tells: the batch that is over, inputs that joined, the sample that begins. */
+export function openingEvents(plan: SamplePlan, request: SampleRequest, attempt: string): NewEvent[] {
+  const turn = plan.owner.id;
+  const batch: NewEvent[] = request.results > 0 ? [batchEnded(turn, request.head, request.results, 'all_returned')] : [];
+  return [
+    ...batch,
+    ...plan.joined.map(({ input, message }): NewEvent => ({
+      key: `joined/${message}`,
+      turn,
+      event: { kind: 'input.joined', layer: 'turn', input, message },
+    })),
+    {
+      key: `sample/${attempt}`,
+      turn,
+      event: {
+        kind: 'sample.started',
+        layer: 'stream',
+        step: request.step,
+        attempt,
+        transition: request.transition,
+        model: plan.request.model,
+      },
+    },
+  ];
+}
+
+export function batchEnded(
+  turn: string,
+  assistant: string,
+  calls: number,
+  reason: 'all_returned' | 'cancelled',
+): NewEvent {
+  return {
+    key: `batch/${assistant}`,
+    turn,
+    event: {
+      kind: 'batch.ended',
+      layer: 'batch',
+      reason,
+      calls,
+      detail: null,
+      decidedBy: reason === 'cancelled' ? 'user' : 'runtime',
+      signal: reason,
+    },
+  };
+}

@@ -1,0 +1,161 @@
+import type { SampleRequest } from '../../workflows/core/requests.ts';
+import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
+import type { CallRef } from '../../workflows/core/tools.ts';
+import type { Message, ToolCall } from '../../workflows/core/transcript.ts';
+import type { Deps } from '../deps.ts';
+import { estimateMessage } from '../model/estimate.ts';
+import type { ModelReply, ModelResult } from '../model/port.ts';
+import type { NewEvent } from '../store/events.ts';
+import { effectKey, lockKey, sha256 } from '../store/hash.ts';
+import { type NewCall, type SampleClosing, streamEnded } from '../store/samples.ts';
+import { chainOn, type Link } from '../store/transcript.ts';
+import { parseArguments } from '../tools/parse-arguments.ts';
+import type { SamplePlan } from './plan-sample.ts';
+
+export type Usable = ModelResult & { readonly kind: 'reply' | 'cut' };
+
+/** The assistant message as a link, or nothing where the model said nothing that is worth keeping. */
+export function replyLink(plan: SamplePlan, result: ModelResult): Link | null {
+  if (result.kind !== 'reply' && result.kind !== 'cut') return null;
+  const body = assistantMessage(plan, result, result.kind === 'cut');
+  if (body.kind !== 'assistant' || isEmpty(body)) return null;
+  return chainOn({ hash: plan.head, depth: plan.depth }, [body], estimateMessage)[0] ?? null;
+}
+
+function assistantMessage(plan: SamplePlan, reply: ModelReply, cut: boolean): Message {
+  return {
+    kind: 'assistant',
+    text: reply.text,
+    reasoning: reply.reasoning,
+    // Calls of a cut stream never run, so they are not kept.
+    calls: cut ? [] : reply.calls,
+    model: plan.request.model,
+    extra: reply.extra,
+    cut,
+  };
+}
+
+function isEmpty(body: Message & { kind: 'assistant' }): boolean {
+  return body.text.trim() === '' && body.calls.length === 0;
+}
+
+export interface PlannedCall {
+  readonly ref: CallRef;
+  readonly row: NewCall;
+}
+
+/** Judges each call: known tool, valid arguments, whole. What can't run is answered at once. */
+export function toCalls(deps: Deps, plan: SamplePlan, reply: Link, result: ModelResult): PlannedCall[] {
+  if (result.kind !== 'reply') return [];
+  const cutAt = result.finish === 'length' ? result.calls.length - 1 : -1;
+  return result.calls.map((each, ordinal) => planCall(deps, plan, reply, each, ordinal, ordinal === cutAt));
+}
+
+function planCall(
+  deps: Deps,
+  plan: SamplePlan,
+  reply: Link,
+  asked: ToolCall,
+  ordinal: number,
+  cut: boolean,
+): PlannedCall {
+  const found = deps.tools.lookup(asked.name, plan.tools.map((tool) => tool.name));
+  const parsed = found.ok ? parseArguments(found.tool, asked.arguments) : found;
+  const answer = cut ? CUT_OFF : parsed.ok ? null : { text: parsed.text, note: found.ok ? 'bad_arguments' : 'unknown_tool' };
+  const effect = found.ok ? found.tool.effect : 'none';
+  const argumentsHash = sha256('canonical' in parsed ? parsed.canonical : asked.arguments);
+  const locks = found.ok && 'args' in parsed ? found.tool.locks(parsed.args) : [];
+  return {
+    row: {
+      key: effectKey(reply.hash, ordinal),
+      ordinal,
+      providerCallId: asked.id,
+      tool: asked.name,
+      effect,
+      arguments: asked.arguments,
+      argumentsHash,
+      answer,
+    },
+    ref: {
+      ordinal,
+      // A name that is not ours is the model's text.
+      tool: found.ok ? asked.name : 'unknown',
+      runs: found.ok ? found.tool.runs : 'activity',
+      effect,
+      argsHash: argumentsHash,
+      locks: locks.map(({ resource, mode }) => ({ key: lockKey(plan.owner.id, resource), mode })),
+      verdict: answer ? 'answered' : 'run',
+    },
+  };
+}
+
+const CUT_OFF = {
+  text: 'The call was cut off by the output limit and did not run. Make it again, in smaller pieces.',
+  note: 'cut',
+};
+
+/** The outcome for the core; its head is the reply where there is one. */
+export function toOutcome(
+  plan: SamplePlan,
+  reply: Link | null,
+  calls: readonly PlannedCall[],
+  result: ModelResult,
+): SampleOutcome {
+  const head = reply?.hash ?? plan.head;
+  switch (result.kind) {
+    case 'reply':
+      return {
+        kind: 'reply',
+        head,
+        finish: result.finish,
+        empty: reply === null,
+        calls: calls.map((each) => each.ref),
+        usage: result.usage,
+      };
+    case 'cut':
+      return { kind: 'cut', head };
+    default: {
+      // The note may quote the provider; it stays out of the history.
+      const { note: _note, ...failure } = result;
+      return { ...failure, head };
+    }
+  }
+}
+
+/** What the second commit tells: the stream's end and the calls that were asked for. */
+export function closingEvents(
+  closing: Omit<SampleClosing, 'events'>,
+  request: SampleRequest,
+  calls: readonly PlannedCall[],
+  result: ModelResult,
+): NewEvent[] {
+  const message = closing.reply?.hash ?? null;
+  return [
+    endOfStream(closing, result, message),
+    ...calls.map(({ row }): NewEvent => ({
+      key: `requested/${row.key}`,
+      turn: request.fence.turn,
+      event: {
+        kind: 'call.requested',
+        layer: 'batch',
+        ordinal: row.ordinal,
+        tool: row.tool,
+        effect: row.effect,
+        key: row.key,
+      },
+    })),
+  ];
+}
+
+function endOfStream(closing: Omit<SampleClosing, 'events'>, result: ModelResult, message: string | null): NewEvent {
+  switch (result.kind) {
+    case 'reply':
+      return streamEnded(closing, result.calls.length > 0 && result.finish === 'stop' ? 'tool_calls' : result.finish, null, message);
+    case 'cut':
+      return streamEnded(closing, 'cancelled', null, message);
+    case 'stalled':
+      return streamEnded(closing, 'stalled', result.kind, null);
+    default:
+      return streamEnded(closing, 'error', result.kind, null);
+  }
+}

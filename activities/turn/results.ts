@@ -1,0 +1,26 @@
+import type { Message } from '../../workflows/core/transcript.ts';
+import type { call } from '../store/schema.ts';
+
+type CallRow = typeof call.$inferSelect;
+
+/** Results in call order. A call without one gets the plain truth: it was never started. */
+export function resultMessages(calls: readonly CallRow[]): Message[] {
+  return calls.map((row) => ({
+    kind: 'tool_result',
+    ordinal: row.ordinal,
+    callId: row.providerCallId,
+    tool: row.tool,
+    text: row.result ?? NOT_STARTED,
+    isError: row.status !== 'ok',
+    blob: row.blob,
+  }));
+}
+
+const NOT_STARTED = 'Not started: the turn was stopped before this call began. It had no effect.';
+
+/** What the model is told of a call that was cut or lost, by what is known of it. */
+export const CUT_TEXTS = {
+  stopped: 'Stopped before it finished. It is known to have had no effect.',
+  unknown:
+    'Interrupted while it ran: whether it took effect is not known. Check the state of things before you repeat it.',
+} as const;

@@ -1,0 +1,100 @@
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import { POLICY } from '../../workflows/core/policy.ts';
+import type { RunToolRequest } from '../../workflows/core/requests.ts';
+import type { CallStatus } from '../../workflows/core/tools.ts';
+import type { Deps } from '../deps.ts';
+import { beating, lostSoFar } from '../heartbeat.ts';
+import { enterRun, readTurn } from '../store/fence.ts';
+import { effectKey, sha256 } from '../store/hash.ts';
+import { newId } from '../store/ids.ts';
+import { type EffectRow, finishCall, readCall } from '../store/ledger.ts';
+import { parseArguments } from '../tools/parse-arguments.ts';
+import { runActing } from './acting.ts';
+import { type CallOutcome, failed, giveUpUnlessCancelled, returned } from './call-outcome.ts';
+import { CUT_TEXTS } from './results.ts';
+import { confirmRun, knownRuns } from './runs.ts';
+import { attemptRun, type ToolAttempt } from './tool-attempt.ts';
+
+/** Makes one call. Its result goes to the store; the workflow learns only how it came back. */
+export async function runTool(deps: Deps, request: RunToolRequest): Promise<CallStatus> {
+  const { db } = deps.database;
+  await enterRun(db, request.fence, knownRuns, confirmRun(deps));
+  const owner = await readTurn(db, request.fence);
+  const row = await readCall(db, effectKey(request.assistant, request.ordinal));
+  if (!row) throw ApplicationFailure.nonRetryable('The call is not in the store.', 'tool.call_missing');
+  if (row.call.status) return row.call.status;
+  const lost = lostSoFar();
+  if (lost >= POLICY.lostAttempts.ofOneCall) {
+    throw ApplicationFailure.nonRetryable('Too many attempts of one call were lost.', 'tool.attempts_lost');
+  }
+  const found = deps.tools.lookup(row.call.tool);
+  const parsed = found.ok ? parseArguments(found.tool, row.call.arguments) : found;
+  if (!found.ok || !('args' in parsed)) return await refuse(deps, owner, row, 'text' in parsed ? parsed.text : '');
+  const at: ToolAttempt = { deps, owner, attempt: newId('att'), call: row.call, tool: found.tool, args: parsed.args };
+  return await beating({ attempt: at.attempt, lost }, async () => {
+    const outcome = row.effect ? await runActing(at, request.fence, row.effect) : await runReader(at);
+    return await keep(at, outcome);
+  });
+}
+
+/** The tool went, or changed, between the reply and the call: fail closed. */
+async function refuse(
+  deps: Deps,
+  owner: ToolAttempt['owner'],
+  row: { call: ToolAttempt['call']; effect: EffectRow | null },
+  text: string,
+): Promise<CallStatus> {
+  const begun = row.effect !== null && row.effect.state !== 'intended';
+  const outcome: CallOutcome = {
+    status: begun ? 'unknown' : 'error',
+    result: { isError: true, text: begun ? CUT_TEXTS.unknown : text, note: 'tool_gone' },
+    effect: row.effect ? (begun ? 'unknown' : 'failed') : null,
+  };
+  return await store(deps, owner, row.call, outcome, null);
+}
+
+async function runReader(at: ToolAttempt): Promise<CallOutcome> {
+  const attempted = await attemptRun(at, null, false);
+  const stopped = Context.current().cancellationSignal.aborted;
+  switch (attempted.kind) {
+    case 'result':
+      if (!(stopped && attempted.result.aborted)) return returned(attempted.result, null);
+      break;
+    case 'threw':
+      if (!stopped) return returned(failed('The tool failed.', attempted.note), null);
+      break;
+    case 'timed_out':
+      return returned(failed(`The tool did not finish within ${at.tool.timeLimitMs / 1_000} s.`, 'timeout'), null);
+  }
+  giveUpUnlessCancelled();
+  return { status: 'stopped', result: failed(CUT_TEXTS.stopped, 'cancelled'), effect: null };
+}
+
+async function keep(at: ToolAttempt, outcome: CallOutcome): Promise<CallStatus> {
+  return await store(at.deps, at.owner, at.call, outcome, at.attempt);
+}
+
+async function store(
+  deps: Deps,
+  owner: ToolAttempt['owner'],
+  call: ToolAttempt['call'],
+  { status, result, effect }: CallOutcome,
+  attempt: string | null,
+): Promise<CallStatus> {
+  const kept = await finishCall(deps.database.db, {
+    turn: owner.id,
+    session: owner.session,
+    tenant: owner.tenant,
+    key: call.key,
+    tool: call.tool,
+    status,
+    text: result.text,
+    output: result.output ? { hash: sha256(owner.tenant, result.output), data: result.output } : null,
+    note: result.note ?? null,
+    effect: effect === null ? null : { state: effect, attempt },
+    events: [],
+  });
+  deps.notifier.moved(owner.stream);
+  return kept;
+}

@@ -1,0 +1,94 @@
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import { POLICY } from '../../workflows/core/policy.ts';
+import type { SampleRequest } from '../../workflows/core/requests.ts';
+import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
+import type { Deps } from '../deps.ts';
+import { beating, isCancelRequested } from '../heartbeat.ts';
+import type { ModelResult } from '../model/port.ts';
+import { enterRun, readTurn } from '../store/fence.ts';
+import { newId } from '../store/ids.ts';
+import { closeLostAttempts, closeSample, dropDeltas, findCommit, openSample } from '../store/samples.ts';
+import { DeltaWriter } from './delta-writer.ts';
+import { openingEvents, planSample, type SamplePlan } from './plan-sample.ts';
+import { closingEvents, replyLink, toCalls, toOutcome } from './reply.ts';
+import { confirmRun, knownRuns } from './runs.ts';
+
+/**
+ * One provider request. First commit: what the transcript is owed, and the open usage row. Then the stream.
+ * Second commit: reply, usage, stream end, under a key that every attempt of these bytes shares.
+ */
+export async function sample(deps: Deps, request: SampleRequest): Promise<SampleOutcome> {
+  const { db } = deps.database;
+  await enterRun(db, request.fence, knownRuns, confirmRun(deps));
+  const owner = await readTurn(db, request.fence);
+  const plan = await planSample(deps, owner, request);
+  const before = await findCommit<SampleOutcome>(db, plan.key);
+  if (before) return before;
+  const attempt = newId('att');
+  const lost = await closeLostAttempts(db, { turn: owner.id, session: owner.session, sample: plan.key, mine: attempt });
+  if (lost >= POLICY.lostAttempts.ofOneSample) return { kind: 'attempts_lost', head: plan.head, attempts: lost };
+  await openSample(db, {
+    fence: request.fence,
+    sample: plan.key,
+    usage: plan.refusal
+      ? null
+      : { attempt, step: request.step, model: plan.request.model, outputCapTokens: plan.request.outputTokens },
+    links: plan.links,
+    joined: plan.joined,
+    events: openingEvents(plan, request, attempt),
+  });
+  deps.chains.add(plan.links);
+  deps.notifier.moved(owner.stream);
+  if (plan.refusal) return plan.refusal;
+  return await beating({ attempt, lost }, () => ask(deps, request, plan, attempt));
+}
+
+async function ask(deps: Deps, request: SampleRequest, plan: SamplePlan, attempt: string): Promise<SampleOutcome> {
+  const context = Context.current();
+  const at = { stream: plan.owner.stream, turn: plan.owner.id, step: request.step, attempt };
+  const deltas = new DeltaWriter(deps.database.db, deps.notifier, at);
+  const result = await deps.model(plan.provider).sample(plan.request, {
+    signal: context.cancellationSignal,
+    onDelta: (channel, chunk) => deltas.add(channel, chunk),
+  });
+  if (result.kind === 'cut' && !isCancelRequested(context)) {
+    throw ApplicationFailure.retryable('This worker is going away; the sample is asked for again.', 'attempt.given_up');
+  }
+  await deltas.flushed(POLICY.sample.flushWaitMs);
+  const outcome = await close(deps, request, plan, attempt, result);
+  if (deltas.wrote) await dropDeltas(deps.database.db, attempt);
+  return outcome;
+}
+
+async function close(
+  deps: Deps,
+  request: SampleRequest,
+  plan: SamplePlan,
+  attempt: string,
+  result: ModelResult,
+): Promise<SampleOutcome> {
+  const reply = replyLink(plan, result);
+  const calls = reply ? toCalls(deps, plan, reply, result) : [];
+  const outcome = toOutcome(plan, reply, calls, result);
+  const closing = {
+    fence: request.fence,
+    session: plan.owner.session,
+    attempt,
+    sample: plan.key,
+    step: request.step,
+    outcome,
+    isFinal: outcome.kind === 'reply' || outcome.kind === 'cut',
+    usage: result.usage,
+    reply,
+    calls: calls.map((each) => each.row),
+  };
+  if ('note' in result) deps.log.info({ turn: plan.owner.id, step: request.step, outcome: result.kind, note: result.note }, 'no reply');
+  const kept = await closeSample(deps.database.db, {
+    ...closing,
+    events: closingEvents(closing, request, calls, result),
+  });
+  if (reply) deps.chains.add([reply]);
+  deps.notifier.moved(plan.owner.stream);
+  return kept;
+}

@@ -1,0 +1,28 @@
+import { defineConfig } from 'vitest/config';
+import { ClosingLine } from './test/support/closing-line.ts';
+
+/** Needs no server, so `npx vitest --project pure` answers at once. */
+const PURE = ['test/core/**/*.test.ts', 'test/house/**/*.test.ts'];
+
+export default defineConfig({
+  test: {
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    reporters: ['default', new ClosingLine()],
+    projects: [
+      { extends: true, test: { name: 'pure', include: PURE } },
+      {
+        extends: true,
+        test: {
+          name: 'servers',
+          include: ['test/**/*.test.ts'],
+          exclude: PURE,
+          // One Temporal server and one PostgreSQL for the whole run.
+          globalSetup: './test/support/global-setup.ts',
+        },
+      },
+    ],
+  },
+});

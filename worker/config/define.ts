@@ -1,0 +1,45 @@
+import type { Limits } from '../../workflows/core/policy.ts';
+import type { Tool } from '../../activities/tools/define-tool.ts';
+
+/** An agent, as a config file writes it. It is stored by content hash; a session keeps the one it began with. */
+export interface AgentDefinition {
+  readonly name: string;
+  /** Name of the model, as its provider knows it. */
+  readonly model: string;
+  /** Key of `providers`; `openai` if left out. */
+  readonly provider?: string;
+  readonly instructions: string;
+  /** Names of tools, built in or the config's own. */
+  readonly tools: readonly string[];
+  /** Whether somebody watches; only then may a limit be `null`. False if left out. */
+  readonly attended?: boolean;
+  readonly limits?: Partial<Limits>;
+}
+
+/** A provider that speaks the Chat Completions protocol. Keys come from the environment only. */
+export interface ProviderDefinition {
+  /** Base URL up to and with `/v1`; for `openai`, `OPENAI_BASE_URL` comes first. */
+  readonly baseUrl?: string;
+  /** Name of the variable that holds the key; `null` for a provider that needs none. */
+  readonly apiKeyEnv?: string | null;
+}
+
+export interface PawlDefinition {
+  readonly agents: readonly AgentDefinition[];
+  readonly tools?: readonly Tool<never>[];
+  readonly providers?: Readonly<Record<string, ProviderDefinition>>;
+  /** Folder that every workspace must lie in; relative to the config file. */
+  readonly workspaceRoot?: string;
+  /** `host`: files of one machine; `shared`: the same mount on every worker. */
+  readonly workspaceKind?: 'host' | 'shared';
+  /** Task queue of the workflows; `pawl` if left out. */
+  readonly taskQueue?: string;
+}
+
+export function defineAgent(definition: AgentDefinition): AgentDefinition {
+  return definition;
+}
+
+export function defineConfig(definition: PawlDefinition): PawlDefinition {
+  return definition;
+}

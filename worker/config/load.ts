@@ -1,0 +1,150 @@
+import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { tsImport } from 'tsx/esm/api';
+import { z } from 'zod';
+import { builtinTools } from '../../activities/tools/builtin.ts';
+import type { Tool } from '../../activities/tools/define-tool.ts';
+import { createRegistry, type Registry } from '../../activities/tools/registry.ts';
+import type { StoredAgent } from '../../activities/store/schema.ts';
+import { DEFAULT_LIMITS } from '../../workflows/core/policy.ts';
+import { SetupError } from '../setup-error.ts';
+import { DEFAULT_DEFINITION } from './default.ts';
+import type { AgentDefinition, PawlDefinition } from './define.ts';
+import { resolveProviders, type Provider } from './providers.ts';
+
+/** A checked configuration with everything filled in. */
+export interface Config {
+  /** The config file; null for the built-in default. */
+  readonly file: string | null;
+  /** Absolute data folder: `PAWL_HOME`, or `.pawl` where Pawl was started. */
+  readonly home: string;
+  readonly agents: readonly StoredAgent[];
+  readonly registry: Registry;
+  readonly providers: Readonly<Record<string, Provider>>;
+  readonly workspaceRoot: string;
+  readonly workspaceKind: 'host' | 'shared';
+  readonly taskQueue: string;
+  readonly temporalAddress: string | null;
+  readonly temporalNamespace: string;
+  readonly databaseUrl: string | null;
+}
+
+const CONFIG_NAMES = ['pawl.config.ts', 'pawl.config.js', 'pawl.config.mjs'];
+
+/** Reads the named config, or `pawl.config.ts` here, or takes the default agent. Throws a SetupError. */
+export async function loadConfig(path?: string): Promise<Config> {
+  const file = findFile(path);
+  const definition = file === null ? DEFAULT_DEFINITION : await importDefinition(file);
+  return resolveConfig(definition, file);
+}
+
+function findFile(path: string | undefined): string | null {
+  if (path !== undefined) {
+    if (existsSync(path)) return resolve(path);
+    throw new SetupError(`There is no config file at ${path}; check --config.`);
+  }
+  return CONFIG_NAMES.map((name) => resolve(name)).find((candidate) => existsSync(candidate)) ?? null;
+}
+
+async function importDefinition(file: string): Promise<PawlDefinition> {
+  let loaded: { default?: unknown };
+  try {
+    loaded = (await tsImport(pathToFileURL(file).href, import.meta.url)) as { default?: unknown };
+  } catch (error) {
+    throw new SetupError(`The config ${file} can't be loaded: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const inner = loaded.default;
+  const definition = inner !== null && typeof inner === 'object' && 'default' in inner ? inner.default : inner;
+  const checked = Shape.safeParse(definition);
+  if (!checked.success) {
+    const fault = checked.error.issues[0];
+    throw new SetupError(
+      `The config ${file} is broken at ${fault?.path.join('.') || 'its default export'}: ${fault?.message ?? 'unknown fault'}.`,
+    );
+  }
+  return definition as PawlDefinition;
+}
+
+const limit = z.number().int().positive();
+const Shape = z.object({
+  agents: z
+    .array(
+      z.strictObject({
+        name: z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'a name is lower-case letters, digits, - and _'),
+        model: z.string().min(1),
+        provider: z.string().optional(),
+        instructions: z.string(),
+        tools: z.array(z.string()),
+        attended: z.boolean().optional(),
+        limits: z
+          .strictObject({
+            maxSteps: limit.nullable(),
+            maxTokens: limit.nullable(),
+            maxRunningMs: limit.nullable(),
+            notAfterMs: limit.nullable(),
+            outputTokens: limit,
+            contextTokens: limit,
+          })
+          .partial()
+          .optional(),
+      }),
+    )
+    .min(1, 'name at least one agent'),
+  tools: z.array(z.custom<Tool>((tool) => typeof (tool as Tool | null)?.run === 'function', 'make it with defineTool')).optional(),
+  providers: z
+    .record(z.string(), z.strictObject({ baseUrl: z.url().optional(), apiKeyEnv: z.string().nullable().optional() }))
+    .optional(),
+  workspaceRoot: z.string().optional(),
+  workspaceKind: z.enum(['host', 'shared']).optional(),
+  taskQueue: z.string().min(1).optional(),
+});
+
+/** Fills in what a definition leaves out and checks what only the whole can tell. */
+export function resolveConfig(definition: PawlDefinition, file: string | null): Config {
+  const { env } = process;
+  const home = resolve(env.PAWL_HOME ?? '.pawl');
+  const registry = registryOf(definition, file);
+  const providers = resolveProviders(definition);
+  const agents = definition.agents.map((agent) => resolveAgent(agent, registry, Object.keys(providers)));
+  const twice = agents.find((agent, index) => agents.findIndex((other) => other.name === agent.name) !== index);
+  if (twice) throw new SetupError(`The config has two agents named ${twice.name}; give each its own name.`);
+  return {
+    file,
+    home,
+    agents,
+    registry,
+    providers,
+    workspaceRoot: resolve(file ? dirname(file) : '.', definition.workspaceRoot ?? resolve(home, 'workspaces')),
+    workspaceKind: definition.workspaceKind ?? 'host',
+    taskQueue: definition.taskQueue ?? 'pawl',
+    temporalAddress: env.TEMPORAL_ADDRESS || null,
+    temporalNamespace: env.TEMPORAL_NAMESPACE || 'default',
+    databaseUrl: env.DATABASE_URL || null,
+  };
+}
+
+function registryOf(definition: PawlDefinition, file: string | null): Registry {
+  try {
+    return createRegistry([...builtinTools, ...((definition.tools ?? []) as readonly Tool[])]);
+  } catch (error) {
+    throw new SetupError(`The config ${file ?? ''} has a tool that can't be used: ${(error as Error).message}`);
+  }
+}
+
+function resolveAgent(agent: AgentDefinition, registry: Registry, providers: readonly string[]): StoredAgent {
+  const { name, model, instructions, tools, attended = false, provider = 'openai' } = agent;
+  if (!providers.includes(provider)) {
+    throw new SetupError(`Agent ${name} names the provider ${provider}, which is not under providers in the config.`);
+  }
+  const missing = tools.find((tool) => !registry.names.includes(tool));
+  if (missing) {
+    throw new SetupError(`Agent ${name} names the tool ${missing}, which there is not; known are ${registry.names.join(', ')}.`);
+  }
+  const limits = { ...DEFAULT_LIMITS, ...agent.limits };
+  const endless = (['maxSteps', 'maxTokens', 'maxRunningMs'] as const).find((key) => limits[key] === null);
+  if (endless && !attended) {
+    throw new SetupError(`Agent ${name} has no ${endless}; only an attended agent may run without it: set attended: true.`);
+  }
+  return { name, provider, model, instructions, tools, attended, limits };
+}

@@ -1,0 +1,156 @@
+import { join } from 'node:path';
+import { ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
+import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
+import { type Logger, pino } from 'pino';
+import { type Activities, createActivities } from '../activities/index.ts';
+import { temporalEngine } from '../activities/engine/temporal-engine.ts';
+import { createChatCompletionsPort } from '../activities/model/chat-completions.ts';
+import type { ModelPort } from '../activities/model/port.ts';
+import { thisHost, thisProcess } from '../activities/process/identity.ts';
+import { StreamNotifier } from '../activities/store/notify.ts';
+import { ChainCache } from '../activities/store/transcript.ts';
+import { POLICY } from '../workflows/core/policy.ts';
+import { workflowBundle } from './bundle.ts';
+import { hostQueue } from './catalogue.ts';
+import { type Provider, requireKeys } from './config/providers.ts';
+import type { House } from './house.ts';
+
+export interface RunningWorker {
+  /** Takes no more work, lets running activities finish within their grace, then returns. */
+  stop(): Promise<void>;
+}
+
+export interface WorkerSettings {
+  /** Called once when the worker stops by itself; it must then be started again. */
+  onFault(error: unknown): void;
+  readonly log?: Logger;
+}
+
+/** A worker for everything: workflows, activities of the main queue, and calls on this machine's files. */
+export async function startWorker(house: House, settings: WorkerSettings): Promise<RunningWorker> {
+  const { config } = house;
+  const used = new Set(config.agents.map((agent) => agent.provider));
+  requireKeys(Object.values(config.providers).filter((provider) => used.has(provider.name)));
+  const log = settings.log ?? fileLog(config.home);
+  installRuntime(log);
+  const connection = await NativeConnection.connect({ address: house.addresses.temporal });
+  const notifier = new StreamNotifier(house.database.pool);
+  const activities = activitiesOf(house, notifier, log);
+  const bundle = await workflowBundle(join(config.home, 'cache'));
+  const common = { connection, namespace: config.temporalNamespace, ...SETTINGS };
+  const workers = [
+    await Worker.create({ ...common, taskQueue: config.taskQueue, workflowBundle: { codePath: bundle }, activities }),
+  ];
+  if (hostQueue(config) !== config.taskQueue) {
+    workers.push(await Worker.create({ ...common, taskQueue: hostQueue(config), activities: { runTool: activities.runTool } }));
+  }
+  await ensureRecovery(house);
+  return run(workers, settings, async () => {
+    notifier.close();
+    await connection.close();
+  });
+}
+
+/** Measured: see docs/decisions; the heartbeat throttle bounds how late a cancel arrives. */
+const SETTINGS = {
+  maxHeartbeatThrottleInterval: POLICY.heartbeat.throttleMs,
+  defaultHeartbeatThrottleInterval: POLICY.heartbeat.throttleMs,
+  stickyQueueScheduleToStartTimeout: '1s',
+  maxCachedWorkflows: 200,
+  maxConcurrentActivityTaskExecutions: 100,
+  shutdownGraceTime: '10s',
+  shutdownForceTime: '20s',
+} satisfies Partial<WorkerOptions>;
+
+function run(workers: readonly Worker[], settings: WorkerSettings, release: () => Promise<void>): RunningWorker {
+  let stopping = false;
+  const ended = Promise.all(workers.map((worker) => worker.run())).then(
+    () => {},
+    (error: unknown) => {
+      if (!stopping) settings.onFault(error);
+      shutdown(workers);
+    },
+  );
+  return {
+    async stop() {
+      stopping = true;
+      shutdown(workers);
+      await ended;
+      await release();
+    },
+  };
+}
+
+function shutdown(workers: readonly Worker[]): void {
+  for (const worker of workers) {
+    if (worker.getState() === 'RUNNING') worker.shutdown();
+  }
+}
+
+function activitiesOf(house: House, notifier: StreamNotifier, log: Logger): Activities {
+  const { config } = house;
+  const ports = new Map(Object.values(config.providers).map((provider) => [provider.name, portOf(provider)]));
+  return createActivities({
+    database: house.database,
+    chains: new ChainCache(),
+    notifier,
+    engine: temporalEngine(house.temporal, config.taskQueue),
+    model: (name) => ports.get(name) ?? NO_SUCH_PROVIDER,
+    tools: config.registry,
+    host: thisHost(),
+    process: thisProcess(),
+    log,
+  });
+}
+
+function portOf({ baseUrl, apiKeyEnv }: Provider): ModelPort {
+  return createChatCompletionsPort({
+    baseUrl,
+    apiKey: () => (apiKeyEnv === null ? 'none' : process.env[apiKeyEnv] || undefined),
+  });
+}
+
+/** A session may be pinned to a provider that the config has dropped since. */
+const NO_SUCH_PROVIDER: ModelPort = {
+  sample: () =>
+    Promise.resolve({
+      kind: 'invalid_request',
+      status: 0,
+      usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0, complete: true },
+      note: 'The provider of this agent is not in the config any more.',
+    }),
+};
+
+/** A Schedule, so that recovery comes back within a minute whatever happens to its workflow. */
+async function ensureRecovery(house: House): Promise<void> {
+  const { taskQueue } = house.config;
+  try {
+    await house.temporal.schedule.create({
+      scheduleId: `${taskQueue}-recovery`,
+      spec: { intervals: [{ every: '30s' }] },
+      policies: { overlap: ScheduleOverlapPolicy.SKIP },
+      action: { type: 'startWorkflow', workflowType: 'recoveryWorkflow', taskQueue, workflowId: `${taskQueue}-recovery`, args: [] },
+      state: { triggerImmediately: true },
+    });
+  } catch (error) {
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+  }
+}
+
+let installed = false;
+
+/** The engine's own log lines go to ours: at most warnings, without content. */
+function installRuntime(log: Logger): void {
+  if (installed) return;
+  installed = true;
+  const pass = (level: 'warn' | 'error') => (message: string) => log[level]({ source: 'temporal' }, message);
+  const drop = () => {};
+  Runtime.install({
+    logger: { log: drop, trace: drop, debug: drop, info: drop, warn: pass('warn'), error: pass('error') },
+    shutdownSignals: [],
+  });
+}
+
+function fileLog(home: string): Logger {
+  return pino({ level: 'info' }, pino.destination({ dest: join(home, 'logs', 'worker.log'), mkdir: true, sync: false }));
+}

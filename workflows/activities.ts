@@ -1,0 +1,40 @@
+import { ActivityCancellationType, proxyActivities, workflowInfo } from '@temporalio/workflow';
+import type { Activities } from '../activities/index.ts';
+import type { End } from './core/ends.ts';
+import { POLICY } from './core/policy.ts';
+
+/** Serves lost processes and a store that is away, nothing else: failures of a provider are values. */
+const retry = { initialInterval: '250ms', backoffCoefficient: 2, maximumInterval: '10s' } as const;
+
+const heartbeating = {
+  startToCloseTimeout: '24h',
+  heartbeatTimeout: POLICY.heartbeat.timeoutMs,
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  retry,
+} as const;
+
+const { sample } = proxyActivities<Activities>(heartbeating);
+const { endTurn } = proxyActivities<Activities>({ startToCloseTimeout: '30s', heartbeatTimeout: '10s', retry });
+
+/** Activities of the turn that any worker may run. */
+export const store = { sample, endTurn };
+
+/** How long a call waits for a worker that has its files before the workspace counts as lost. */
+const WORKSPACE_WAIT = '1h';
+
+/** Activities that need the session's files: on the queue of a machine that has them. */
+export function actingOn(queue: string): Pick<ReturnType<typeof proxyActivities<Activities>>, 'runTool'> {
+  const elsewhere = queue === workflowInfo().taskQueue ? {} : { taskQueue: queue, scheduleToStartTimeout: WORKSPACE_WAIT };
+  return proxyActivities<Activities>({ ...heartbeating, ...elsewhere });
+}
+
+/** Short commits of the driver. */
+export const driver = proxyActivities<Activities>({ startToCloseTimeout: '30s', retry });
+
+/** Recovery may wait for a process to be proved dead. */
+export const recovery = proxyActivities<Activities>({ startToCloseTimeout: '5m', retry });
+
+/** What an operator can list closed turns by. */
+export function endAttributes(end: End): Record<string, string[]> {
+  return { PawlEndReason: [end.reason], PawlEndDetail: [end.detail], PawlDecidedBy: [end.decidedBy] };
+}

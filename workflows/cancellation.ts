@@ -1,0 +1,57 @@
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancellationScope,
+  isCancellation,
+  sleep,
+  TimeoutFailure,
+} from '@temporalio/workflow';
+import { POLICY } from './core/policy.ts';
+
+/** Whether somebody has asked for this workflow's cancellation; also true in the very activation that brings it. */
+export function cancelRequested(): boolean {
+  return CancellationScope.current().consideredCancelled;
+}
+
+/** A step that a cancel has ended. */
+export function isCut(error: unknown): boolean {
+  return isCancellation(error) || error instanceof CleanupOver;
+}
+
+class CleanupOver extends Error {
+  override readonly name = 'CleanupOver';
+}
+
+/** Waits for work; once a cancel came, only as long as cleaning up may take. */
+export async function untilCleanupDeadline<T>(work: Promise<T>): Promise<T> {
+  const deadline = CancellationScope.current().cancelRequested.catch(async () => {
+    await CancellationScope.nonCancellable(() => sleep(POLICY.cleanup.deadlineMs));
+    throw new CleanupOver();
+  });
+  return await Promise.race([work, deadline]);
+}
+
+const SENTENCES: Readonly<Record<string, string>> = {
+  'turn.already_ended': 'This turn has its end already.',
+  'turn.fenced': 'A newer run of this turn has taken over.',
+  'turn.unknown_outcome': 'A tool call may or may not have taken effect, and nobody can say; recovery stamps the end.',
+  'turn.workspace_lost': 'No worker has the workspace of this turn; recovery stamps the end.',
+};
+
+/** Closes a turn as Failed, by a dotted type and a fixed sentence; never retried. */
+export function turnFailure(type: string): ApplicationFailure {
+  return ApplicationFailure.nonRetryable(SENTENCES[type] ?? 'The turn ended; its end row says why.', type);
+}
+
+/** The one place where a failed activity becomes something the core can hear; what ends the run at once is thrown. */
+export function eventOfFailure(error: unknown): { kind: 'failed'; type: string; source: 'store' | 'tool' | 'code' } {
+  if (!(error instanceof ActivityFailure)) throw error;
+  const { cause } = error;
+  if (cause instanceof TimeoutFailure && cause.timeoutType === 'SCHEDULE_TO_START') {
+    throw turnFailure('turn.workspace_lost');
+  }
+  const type = cause instanceof ApplicationFailure ? (cause.type ?? 'activity.unnamed') : 'activity.lost';
+  if (type === 'turn.already_ended' || type === 'turn.fenced') throw turnFailure(type);
+  const source = type.startsWith('store.') ? 'store' : type.startsWith('tool.') ? 'tool' : 'code';
+  return { kind: 'failed', type, source };
+}

@@ -1,0 +1,45 @@
+import type { End } from './ends.ts';
+import type { Usage } from './sample-outcome.ts';
+import type { Effect } from './tools.ts';
+import type { Reminder, Transition } from './turn-state.ts';
+
+/** Which engine run asks; the store's fence reads it, the workflow never branches on it. */
+export interface RunIdentity {
+  readonly turn: string;
+  readonly run: string;
+  readonly isReset: boolean;
+}
+
+/** What one `sample` activity is given: references and numbers only. */
+export interface SampleRequest {
+  readonly fence: RunIdentity;
+  readonly agent: string;
+  readonly tools: string;
+  readonly step: number;
+  readonly resample: number;
+  readonly head: string;
+  /** How many results of the calls of `head` are appended first. */
+  readonly results: number;
+  readonly inputs: readonly string[];
+  readonly reminders: readonly Reminder[];
+  readonly transition: Transition;
+  readonly outputTokens: number;
+  readonly contextTokens: number;
+}
+
+export interface RunToolRequest {
+  readonly fence: RunIdentity;
+  /** The message that asks for the call. */
+  readonly assistant: string;
+  readonly ordinal: number;
+  readonly tool: string;
+  readonly effect: Effect;
+  readonly argsHash: string;
+}
+
+export interface EndTurnRequest {
+  readonly fence: RunIdentity;
+  readonly end: End;
+  readonly step: number;
+  readonly usage: Usage;
+}

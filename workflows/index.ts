@@ -1,0 +1,3 @@
+export { recoveryWorkflow } from './recovery.ts';
+export { sessionWorkflow } from './session.ts';
+export { turnWorkflow } from './turn.ts';

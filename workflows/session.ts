@@ -1,0 +1,104 @@
+import {
+  CancellationScope,
+  condition,
+  continueAsNew,
+  getExternalWorkflowHandle,
+  isCancellation,
+  ParentClosePolicy,
+  setHandler,
+  startChild,
+  WorkflowIdReusePolicy,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import type { Activities } from '../activities/index.ts';
+import { driver, recovery } from './activities.ts';
+import { POLICY } from './core/policy.ts';
+import { openTurn } from './core/turn-state.ts';
+import { forward, look, type SessionArgs, type TurnArgs, turnWorkflowId } from './messages.ts';
+import { turnWorkflow } from './turn.ts';
+
+type Next = Awaited<ReturnType<Activities['advanceSession']>>;
+
+const CANCEL_LOOK_EVERY_MS = 2_000;
+
+/**
+ * The driver of one conversation: looks at the queue in the store, starts the next turn, passes on what joins
+ * a running one. It knows busy and idle, nothing else; when idle it completes, and the next `look` starts it again.
+ */
+export async function sessionWorkflow(args: SessionArgs): Promise<void> {
+  let noticed = false;
+  let started: string | null = null;
+  setHandler(look, () => {
+    noticed = true;
+  });
+  const toldWithin = (ms: number) => condition(() => noticed, ms);
+  try {
+    for (;;) {
+      noticed = false;
+      const next: Next = await driver.advanceSession({ session: args.session, started });
+      switch (next.kind) {
+        case 'start':
+          if (await startTurn(args, next)) started = next.turn.turn;
+          break;
+        case 'running':
+          await pass(next);
+          await condition(() => noticed);
+          break;
+        case 'idle':
+          started = null;
+          if (!(await toldWithin(POLICY.session.idleMs))) return;
+      }
+      if (isLong()) return await continueAsNew<typeof sessionWorkflow>(args);
+    }
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    await CancellationScope.nonCancellable(() => cancelThrough(args, toldWithin));
+    return await continueAsNew<typeof sessionWorkflow>(args);
+  }
+}
+
+/** False: the turn was found over, and its end is in the store now. */
+async function startTurn(args: SessionArgs, next: Next & { kind: 'start' }): Promise<boolean> {
+  const { turn, agent, tools, workspaceQueue, head, input, limits } = next.turn;
+  const state = openTurn({ head, inputs: [input], limits, atMs: Date.now() });
+  const turnArgs: TurnArgs = { turn, session: args.session, agent, tools, workspaceQueue, state };
+  try {
+    await CancellationScope.nonCancellable(() =>
+      startChild(turnWorkflow, {
+        workflowId: turnWorkflowId(turn),
+        args: [turnArgs],
+        parentClosePolicy: ParentClosePolicy.ABANDON,
+        workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+        workflowTaskTimeout: '10s',
+        searchAttributes: { PawlSession: [args.session], PawlAgent: [next.turn.agentName] },
+        staticSummary: `turn of session ${args.session}`,
+      }),
+    );
+    return true;
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    return (await recovery.recoverTurn(turn)) !== 'stamped';
+  }
+}
+
+/** Inputs that join the running turn. One that comes too late is put back by the turn's end. */
+async function pass(next: Next & { kind: 'running' }): Promise<void> {
+  if (next.forward.length === 0) return;
+  try {
+    await getExternalWorkflowHandle(turnWorkflowId(next.turn)).signal(forward, next.forward);
+  } catch (error) {
+    if (isCancellation(error)) throw error;
+  }
+}
+
+/** A cancelled session means its turn: it is cancelled by id, and waited for, so that the queue can go on. */
+async function cancelThrough(args: SessionArgs, toldWithin: (ms: number) => Promise<boolean>): Promise<void> {
+  const turn = await driver.cancelTurnOfSession({ session: args.session, run: workflowInfo().runId });
+  while (turn !== null && !(await driver.hasEnded(turn))) await toldWithin(CANCEL_LOOK_EVERY_MS);
+}
+
+function isLong(): boolean {
+  const { historyLength, continueAsNewSuggested } = workflowInfo();
+  return historyLength >= POLICY.continueAsNew.atHistoryEvents || continueAsNewSuggested;
+}

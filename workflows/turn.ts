@@ -1,0 +1,165 @@
+import { CancellationScope, condition, continueAsNew, setHandler, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { apply } from './core/apply.ts';
+import { startable } from './core/batch.ts';
+import { type End, engineStatusOf } from './core/ends.ts';
+import { nextStep, type Step } from './core/next-step.ts';
+import { POLICY } from './core/policy.ts';
+import type { CallRef } from './core/tools.ts';
+import type { TurnEvent } from './core/turn-event.ts';
+import type { TurnState } from './core/turn-state.ts';
+import { cancelRequested, eventOfFailure, isCut, turnFailure, untilCleanupDeadline } from './cancellation.ts';
+import { forward, type TurnArgs, turnState } from './messages.ts';
+import { actingOn, endAttributes, store } from './activities.ts';
+
+/** What the loop records: an event without its time. */
+type Heard = TurnEvent extends infer E ? (E extends TurnEvent ? Omit<E, 'atMs'> : never) : never;
+
+/** One prompt-scoped run of steps. The decisions are in core/; here they meet the engine. */
+export async function turnWorkflow(args: TurnArgs): Promise<void> {
+  let state = args.state;
+  const record = (heard: Heard) => {
+    state = apply(state, { ...heard, atMs: Date.now() } as TurnEvent);
+  };
+  setHandler(forward, (inputs) => record({ kind: 'inputs_arrived', inputs }));
+  setHandler(turnState, () => state);
+  const turn: Turn = { args, state: () => state, record };
+
+  for (;;) {
+    if (cancelRequested()) record({ kind: 'cancel_requested' });
+    if (isLong(state)) return await continueAsNew<typeof turnWorkflow>({ ...args, state });
+    const step = nextStep(state, Date.now());
+    switch (step.kind) {
+      case 'sample':
+        record(await sample(turn, step));
+        break;
+      case 'runTools':
+        record(await runBatch(turn));
+        break;
+      case 'rest':
+        record(await rest(step));
+        break;
+      case 'finish':
+        return await finish(turn, step.end);
+      case 'compact':
+      case 'gate':
+        throw turnFailure('turn.step_unknown');
+    }
+  }
+}
+
+/** The loop's variables, for the functions that take a step. */
+interface Turn {
+  readonly args: TurnArgs;
+  state(): TurnState;
+  record(heard: Heard): void;
+}
+
+/** A history stays short: a fresh run takes over at a step boundary, unless a cancel must be heard first. */
+function isLong(state: TurnState): boolean {
+  if (state.phase.kind !== 'ready' || state.asked) return false;
+  const { historyLength, continueAsNewSuggested } = workflowInfo();
+  return historyLength >= POLICY.continueAsNew.atHistoryEvents || continueAsNewSuggested;
+}
+
+async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Heard> {
+  const state = turn.state();
+  const work = store.sample.executeWithOptions({ summary: `sample of step ${state.step}` }, [
+    {
+      fence: fenceOf(turn.args),
+      agent: turn.args.agent,
+      tools: turn.args.tools,
+      step: state.step,
+      resample: state.resample,
+      head: state.head,
+      results: step.results,
+      inputs: step.inputs,
+      reminders: step.reminders,
+      transition: step.transition,
+      outputTokens: state.limits.outputTokens,
+      contextTokens: state.limits.contextTokens,
+    },
+  ]);
+  try {
+    const outcome = await untilCleanupDeadline(work);
+    return { kind: 'sampled', outcome, drained: step.inputs.length, dice: Math.random() };
+  } catch (error) {
+    if (isCut(error)) return { kind: 'sampled', outcome: { kind: 'cut', head: state.head }, drained: 0, dice: 0 };
+    return eventOfFailure(error);
+  }
+}
+
+/** Runs what may run, looks again after each call that came back, until the batch is done or cut. */
+async function runBatch(turn: Turn): Promise<Heard> {
+  const running = new Map<number, Promise<Heard & { kind: 'call_finished' | 'failed' }>>();
+  for (;;) {
+    for (const call of cancelRequested() ? [] : startable(callsOf(turn))) {
+      turn.record({ kind: 'call_started', ordinal: call.ordinal });
+      running.set(call.ordinal, runCall(turn, call));
+    }
+    if (running.size === 0) break;
+    const heard = await Promise.race(running.values());
+    if (heard.kind === 'failed') return heard;
+    running.delete(heard.ordinal);
+    turn.record(heard);
+  }
+  return { kind: 'batch_returned' };
+}
+
+function callsOf(turn: Turn) {
+  const { phase } = turn.state();
+  return phase.kind === 'batch' ? phase.calls : [];
+}
+
+async function runCall(turn: Turn, call: CallRef): Promise<Heard & { kind: 'call_finished' | 'failed' }> {
+  const { args } = turn;
+  const { ordinal, tool, effect, argsHash } = call;
+  const fence = fenceOf(args);
+  const work = actingOn(args.workspaceQueue).runTool.executeWithOptions({ summary: tool }, [
+    { fence, assistant: turn.state().head, ordinal, tool, effect, argsHash },
+  ]);
+  try {
+    return { kind: 'call_finished', ordinal, status: await untilCleanupDeadline(work) };
+  } catch (error) {
+    if (isCut(error)) return { kind: 'call_finished', ordinal, status: 'not_started' };
+    return eventOfFailure(error);
+  }
+}
+
+/** A back-off on a durable timer; a cancel ends it at once. */
+async function rest(step: Step & { kind: 'rest' }): Promise<Heard> {
+  try {
+    await condition(() => false, step.forMs);
+  } catch (error) {
+    if (!isCut(error)) throw error;
+  }
+  return { kind: 'rested' };
+}
+
+/** The end is written whatever else happens; then the workflow closes the way the end says. */
+async function finish(turn: Turn, end: End): Promise<void> {
+  if (end.reason === 'INTERRUPTED') throw turnFailure(`turn.${end.detail}`);
+  const { step, usage } = turn.state();
+  await CancellationScope.nonCancellable(async () => {
+    try {
+      await store.endTurn({ fence: fenceOf(turn.args), end, step, usage });
+    } catch (error) {
+      const heard = eventOfFailure(error);
+      throw turnFailure(heard.type);
+    }
+  });
+  upsertSearchAttributes(endAttributes(end));
+  switch (engineStatusOf(end.reason)) {
+    case 'completed':
+      return;
+    case 'canceled':
+      // Where a limit ended the turn, endTurn has asked for this cancel.
+      return await CancellationScope.current().cancelRequested;
+    case 'failed':
+      throw turnFailure(`turn.error.${end.detail}`);
+  }
+}
+
+function fenceOf(args: TurnArgs) {
+  const { runId, originalExecutionRunId } = workflowInfo();
+  return { turn: args.turn, run: runId, isReset: runId !== originalExecutionRunId };
+}
