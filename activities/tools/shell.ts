@@ -62,7 +62,6 @@ function report(finished: Finished, limitSeconds: number, chars: number): ToolRe
   const body = shown.text || (end === null ? '(no output)' : '');
   const output = shown.output === undefined ? {} : { output: shown.output };
   if (end === null) return { isError: false, text: body, note: 'exit 0', ...output };
-  const aborted = finished.stopped === 'aborted' ? { aborted: 'in_the_middle' as const } : {};
   const gap = body === '' || body.endsWith('\n') ? '' : '\n';
   const aborted = finished.stopped === 'aborted' ? { aborted: 'in_the_middle' as const } : {};
   return { isError: true, text: `${body}${gap}[${end.text}]`, note: end.note, ...output, ...aborted };

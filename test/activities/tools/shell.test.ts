@@ -206,7 +206,7 @@ describe('what it leaves behind', () => {
   });
 
   it('a process that starts others faster than it dies is ended', async () => {
-    const loop = 'setsid bash -c "f() { sleep 0.01; f & exit; }; f &" & sleep 0.2';
+    const loop = 'setsid bash -c "f() { sleep 0.05; f & exit; }; f &" & sleep 0.2';
     expect(await sh(loop)).toMatchObject({ isError: false });
   });
 
