@@ -20,6 +20,11 @@ export async function turnWorkflow(args: TurnArgs): Promise<void> {
   const record = (heard: Heard) => {
     state = apply(state, { ...heard, atMs: Date.now() } as TurnEvent);
   };
+  // A cancel that came while a step ran is older than what the step brings, and wins over an end in it.
+  const recordStep = (heard: Heard) => {
+    if (cancelRequested()) record({ kind: 'cancel_requested' });
+    record(heard);
+  };
   setHandler(forward, (inputs) => record({ kind: 'inputs_arrived', inputs }));
   setHandler(turnState, () => state);
   const turn: Turn = { args, state: () => state, record };
@@ -30,13 +35,13 @@ export async function turnWorkflow(args: TurnArgs): Promise<void> {
     const step = nextStep(state, Date.now());
     switch (step.kind) {
       case 'sample':
-        record(await sample(turn, step));
+        recordStep(await sample(turn, step));
         break;
       case 'runTools':
-        record(await runBatch(turn));
+        recordStep(await runBatch(turn));
         break;
       case 'rest':
-        record(await rest(step));
+        recordStep(await rest(step));
         break;
       case 'finish':
         return await finish(turn, step.end);

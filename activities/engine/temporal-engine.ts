@@ -1,9 +1,8 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { temporal } from '@temporalio/proto';
+import type { temporal } from '@temporalio/proto';
 import { look, type SessionArgs, sessionWorkflowId } from '../../workflows/messages.ts';
 import type { Engine, WorkflowFate } from './port.ts';
 
-const { EventType } = temporal.api.enums.v1;
 type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
 
 /** The engine port over a Temporal client; `taskQueue` is where session workflows run. */
@@ -15,9 +14,7 @@ export function temporalEngine(client: Client, taskQueue: string): Engine {
     },
     async cancelAuthor(workflowId, run) {
       const history = await client.workflow.getHandle(workflowId, run).fetchHistory();
-      const asked = history.events?.find(
-        (event) => event.eventType === EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
-      );
+      const asked = history.events?.find((event) => event.workflowExecutionCancelRequestedEventAttributes);
       return asked?.workflowExecutionCancelRequestedEventAttributes?.identity ?? null;
     },
     async requestCancel(workflowId) {
@@ -63,13 +60,8 @@ async function fateOf(client: Client, workflowId: string): Promise<WorkflowFate>
 }
 
 async function lastEvent(client: Client, workflowId: string, runId: string): Promise<HistoryEvent | undefined> {
-  const { history } = await client.workflowService.getWorkflowExecutionHistory({
-    namespace: client.options.namespace,
-    execution: { workflowId, runId },
-    historyEventFilterType: temporal.api.enums.v1.HistoryEventFilterType.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT,
-    waitNewEvent: false,
-  });
-  return history?.events?.at(-1);
+  const { events } = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+  return events?.at(-1);
 }
 
 function terminated(event: HistoryEvent | undefined): WorkflowFate {

@@ -27,7 +27,7 @@ export interface TestHouse {
   readonly provider: ScriptedProvider;
   readonly workspaces: string;
   readonly config: Config;
-  submit(text: string, options?: { readonly key?: string; readonly workspace?: string }): Promise<AcceptedJob>;
+  submit(text: string, options?: { readonly key?: string; readonly workspace?: string; readonly agent?: string }): Promise<AcceptedJob>;
   send(session: string, kind: InputKind, text: string): Promise<string>;
   /** The n-th turn of a session once it has its end. */
   ended(session: string, n?: number, limitMs?: number): Promise<typeof turn.$inferSelect>;
@@ -39,6 +39,8 @@ export interface TestHouse {
 
 export interface TestHouseOptions extends ScriptedProviderOptions {
   readonly agent?: Partial<AgentDefinition>;
+  /** More agents, by name; each is like the first one but for what it says. */
+  readonly others?: readonly (Partial<AgentDefinition> & { readonly name: string })[];
   readonly tools?: readonly Tool<never>[];
   /** Start a worker at once; true if left out. */
   readonly worker?: boolean;
@@ -64,9 +66,9 @@ export async function testHouse(options: TestHouseOptions = {}): Promise<TestHou
     provider,
     config,
     workspaces: config.workspaceRoot,
-    async submit(text, { key = randomBytes(8).toString('hex'), workspace } = {}) {
+    async submit(text, { key = randomBytes(8).toString('hex'), workspace, agent: name } = {}) {
       const found = house.catalogue.workspace(workspace, key);
-      const agent = house.catalogue.agent(undefined);
+      const agent = house.catalogue.agent(name);
       if (!found.ok || !agent) throw new Error('the test names no usable workspace or agent');
       const stored = await storeJob(db, { tenant: 'default', key, fingerprint: text, agent, workspace: found.workspace, text, ticket: null, sender: null });
       if (stored.kind !== 'accepted') throw new Error(stored.kind);
@@ -115,7 +117,7 @@ function testConfig(options: TestHouseOptions, baseUrl: string, folder: string, 
     ...options.agent,
   };
   const config = resolveConfig(
-    { agents: [agent], tools: options.tools ?? [], providers: { scripted: { baseUrl, apiKeyEnv: null } }, taskQueue: `t-${randomBytes(6).toString('hex')}` },
+    { agents: [agent, ...(options.others ?? []).map((other) => ({ ...agent, ...other }))], tools: options.tools ?? [], providers: { scripted: { baseUrl, apiKeyEnv: null } }, taskQueue: `t-${randomBytes(6).toString('hex')}` },
     null,
   );
   mkdirSync(join(folder, 'home'));

@@ -11,6 +11,7 @@ import { type BatchCall, endPhaseOf, FRESH_TRIES, type Phase, type TurnState } f
 /** The next state. Pure: the same state and event always give the same answer. */
 export function apply(before: TurnState, event: TurnEvent): TurnState {
   const state = clocked(before, event.atMs);
+  if (state.phase.kind === 'ending' && event.kind !== 'inputs_arrived') return state;
   switch (event.kind) {
     case 'sampled':
       return sampled(drained(state, event.drained, event.outcome), event.outcome, event.dice);
@@ -27,7 +28,7 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
     case 'inputs_arrived':
       return { ...state, inbox: [...state.inbox, ...event.inputs.filter((id) => !state.inbox.includes(id))] };
     case 'cancel_requested':
-      return state.asked || state.phase.kind === 'ending' ? state : { ...state, asked: userCancel(state) };
+      return state.asked ? state : { ...state, asked: userCancel(state) };
     case 'failed':
       return ending(state, endOfCode(state, event.type, event.source));
   }
@@ -112,8 +113,15 @@ function batchReturned(state: TurnState): TurnState {
 
 function withCall(state: TurnState, ordinal: number, to: 'running' | CallStatus): TurnState {
   if (state.phase.kind !== 'batch') return state;
-  const calls = state.phase.calls.map((call) => (call.ref.ordinal === ordinal ? { ...call, state: to } : call));
+  const calls = state.phase.calls.map((call) =>
+    call.ref.ordinal === ordinal && mayBecome(call.state, to) ? { ...call, state: to } : call,
+  );
   return { ...state, phase: { kind: 'batch', calls } };
+}
+
+/** A call begins once and comes back once. */
+function mayBecome(from: BatchCall['state'], to: BatchCall['state']): boolean {
+  return from === 'queued' || (from === 'running' && to !== 'running');
 }
 
 function ending(state: TurnState, end: End): TurnState {

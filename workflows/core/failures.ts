@@ -43,12 +43,15 @@ function retryTransport(state: TurnState, failure: ProviderFailure, askedMs: num
 
 function waitForRate(state: TurnState, failure: ProviderFailure & { kind: 'rate_limited' }): TurnState {
   const { waitsInStepMaxMs, attempts, parkMaxMs, defaultWaitMs } = POLICY.rateLimit;
-  const waitMs = Math.max(failure.afterMs ?? defaultWaitMs, 0);
-  if (waitMs > parkMaxMs) return unavailable(state, failure, state.tries.rateLimit + 1);
-  const parks = failure.quota || waitMs > waitsInStepMaxMs;
+  const waitMs = Math.max(failure.afterMs ?? defaultWaitMs, failure.quota ? defaultWaitMs : 0);
   const used = state.tries.rateLimit + 1;
-  if (!parks && used > attempts) return unavailable(state, failure, used);
-  return resting(state, failure, waitMs, { rateLimit: parks ? state.tries.rateLimit : used });
+  if (failure.quota || waitMs > waitsInStepMaxMs) {
+    const parkedMs = state.tries.parkedMs + waitMs;
+    return parkedMs > parkMaxMs
+      ? unavailable(state, failure, used)
+      : resting(state, failure, waitMs, { parkedMs });
+  }
+  return used > attempts ? unavailable(state, failure, used) : resting(state, failure, waitMs, { rateLimit: used });
 }
 
 function retryAuth(state: TurnState, failure: ProviderFailure & { kind: 'auth' }): TurnState {

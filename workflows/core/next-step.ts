@@ -20,8 +20,9 @@ export type Step =
 /** Looks at the state and says what to do; changes nothing. `now` is ms since the epoch. */
 export function nextStep(state: TurnState, now: number): Step {
   const { phase } = state;
-  if (phase.kind === 'ending') return { kind: 'finish', end: phase.end };
+  // Asked for before the end was decided: it wins over whatever the step came back with.
   if (state.asked) return { kind: 'finish', end: state.asked };
+  if (phase.kind === 'ending') return { kind: 'finish', end: phase.end };
   switch (phase.kind) {
     case 'ready': {
       const end = limitReached(state);
@@ -30,7 +31,7 @@ export function nextStep(state: TurnState, now: number): Step {
     case 'compacting':
       return { kind: 'compact' };
     case 'resting':
-      return { kind: 'rest', forMs: Math.max(0, phase.untilMs - now) };
+      return { kind: 'rest', forMs: Math.max(0, Math.min(phase.untilMs, state.limits.notAfterMs ?? Infinity) - now) };
     case 'batch': {
       const gated = phase.calls.find((call) => call.state === 'queued' && call.ref.verdict === 'gate');
       return gated ? { kind: 'gate', ordinal: gated.ref.ordinal } : { kind: 'runTools' };

@@ -42,12 +42,14 @@ export type Reminder =
 export interface Tries {
   readonly transport: number;
   readonly rateLimit: number;
+  /** How long this sample has been parked by quotas and long waits, ms. */
+  readonly parkedMs: number;
   readonly auth: number;
   readonly empty: number;
   readonly cutCalls: number;
 }
 
-export const FRESH_TRIES: Tries = { transport: 0, rateLimit: 0, auth: 0, empty: 0, cutCalls: 0 };
+export const FRESH_TRIES: Tries = { transport: 0, rateLimit: 0, parkedMs: 0, auth: 0, empty: 0, cutCalls: 0 };
 
 /** The whole turn as one JSON value: query result, test fixture and continue-as-new argument. */
 export interface TurnState {

@@ -1,0 +1,88 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { and, eq, sql } from 'drizzle-orm';
+import type { Db } from '../activities/store/database.ts';
+import { recordEvents } from '../activities/store/events.ts';
+import { newId } from '../activities/store/ids.ts';
+import { storeCancel } from '../activities/store/intake.ts';
+import { cancel, input, session } from '../activities/store/schema.ts';
+import type { ClientEngine } from './engine.ts';
+import { EngineAway, onStore } from './faults.ts';
+import { type FoundJob, findJob } from './read-jobs.ts';
+
+export interface CancelJob {
+  readonly by: string;
+  readonly why?: string | undefined;
+  /** The caller's own id: the same id again is the same request, with the same answer. */
+  readonly id?: string | undefined;
+}
+
+/** `took_request`: the turn was asked to end; its end event says what it ended with. */
+export type CancelledJob = 'took_request' | 'already_ended' | 'withdrawn';
+
+const LOOK_AGAIN_MS = 250;
+const GIVE_UP_AFTER_MS = 10_000;
+
+interface CancelDeps {
+  readonly db: Db;
+  readonly engine: ClientEngine;
+}
+
+/** Null where the tenant has no such job. Throws EngineAway or StoreAway. */
+export async function cancelJob(
+  deps: CancelDeps,
+  at: { readonly tenant: string; readonly job: string },
+  request: CancelJob,
+): Promise<CancelledJob | null> {
+  const id = request.id ?? newId('can');
+  const giveUpAt = Date.now() + GIVE_UP_AFTER_MS;
+  for (;;) {
+    const found = await onStore(() => findJob(deps.db, at.tenant, at.job));
+    if (!found) return null;
+    const answer = await tryCancel(deps, found, { ...request, id: `${found.job.session}/${id}` });
+    if (answer !== 'look_again') return answer;
+    if (Date.now() > giveUpAt) throw new EngineAway();
+    await sleep(LOOK_AGAIN_MS);
+  }
+}
+
+async function tryCancel(
+  { db, engine }: CancelDeps,
+  { job, input: inputId }: FoundJob,
+  { id, by, why }: CancelJob & { readonly id: string },
+): Promise<CancelledJob | 'look_again'> {
+  if (job.turn === null && job.state === 'done') return 'withdrawn';
+  if (job.turn === null) return (await onStore(() => withdraw(db, job.session, inputId))) ? 'withdrawn' : 'look_again';
+  const request = { turn: job.turn, id, by, why: why ?? null, decidedBy: 'user', detail: 'user_cancel' } as const;
+  const stored = await onStore(() => storeCancel(db, request));
+  if (stored !== 'stored') return await onStore(() => earlierAnswer(db, id));
+  // The engine may not know the turn yet, or not any more: then the store will say which, in a moment.
+  return (await engine.cancel(job.turn)) ? 'took_request' : 'look_again';
+}
+
+/** The same request may have been answered by the turn's end already. */
+async function earlierAnswer(db: Db, id: string): Promise<CancelledJob> {
+  const [row] = await db.select({ answer: cancel.answer }).from(cancel).where(eq(cancel.id, id));
+  return row?.answer === 'took' || row?.answer === 'second' ? 'took_request' : 'already_ended';
+}
+
+/** Takes back an input whose turn has not opened. False: it has meanwhile. */
+async function withdraw(db: Db, sessionId: string, inputId: string): Promise<boolean> {
+  return await db.transaction(async (tx) => {
+    // The same order of locks as the session's own look at its queue.
+    await tx.execute(sql`select 1 from ${session} where ${session.id} = ${sessionId} for no key update`);
+    const taken = await tx
+      .update(input)
+      .set({ status: 'withdrawn' })
+      .where(and(eq(input.id, inputId), eq(input.status, 'queued')))
+      .returning({ id: input.id });
+    if (taken.length === 0) return false;
+    await recordEvents(tx, sessionId, [
+      {
+        key: `withdrawn/${inputId}`,
+        turn: null,
+        event: { kind: 'input.dropped', layer: 'driver', input: inputId, status: 'withdrawn' },
+      },
+    ]);
+    return true;
+  });
+}

@@ -1,0 +1,84 @@
+import { type Client, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
+import { look, type SessionArgs, sessionWorkflowId, turnWorkflowId } from '../workflows/messages.ts';
+import { EngineAway } from './faults.ts';
+
+const ANSWER_LIMIT_MS = 5_000;
+
+/** What the engine says of a turn's workflow. `unknown`: it knows no such workflow. */
+export type EngineState = 'running' | 'completed' | 'canceled' | 'failed' | 'terminated' | 'timed_out' | 'unknown';
+
+/** The few things a client asks of the engine. Each throws EngineAway when it does not answer within 5 s. */
+export interface ClientEngine {
+  look(session: string): Promise<void>;
+  /** False: the engine has no such turn running. */
+  cancel(turn: string): Promise<boolean>;
+  stateOf(turn: string): Promise<EngineState>;
+  check(): Promise<void>;
+}
+
+export function clientEngine(client: Client, taskQueue: string): ClientEngine {
+  return {
+    async look(session) {
+      const args: SessionArgs = { session };
+      const workflowId = sessionWorkflowId(session);
+      await asked(client, () =>
+        client.workflow.signalWithStart('sessionWorkflow', { workflowId, taskQueue, args: [args], signal: look }),
+      );
+    },
+    async cancel(turn) {
+      const found = await ifKnown(client, () => client.workflow.getHandle(turnWorkflowId(turn)).cancel());
+      return found !== null;
+    },
+    async stateOf(turn) {
+      const found = await ifKnown(client, () => client.workflow.getHandle(turnWorkflowId(turn)).describe());
+      return found === null ? 'unknown' : stateOfStatus(found.status.name);
+    },
+    async check() {
+      const { namespace } = client.options;
+      await asked(client, () => client.workflowService.describeNamespace({ namespace }));
+    },
+  };
+}
+
+function stateOfStatus(name: string): EngineState {
+  switch (name) {
+    case 'COMPLETED':
+      return 'completed';
+    case 'CANCELLED':
+      return 'canceled';
+    case 'FAILED':
+      return 'failed';
+    case 'TERMINATED':
+      return 'terminated';
+    case 'TIMED_OUT':
+      return 'timed_out';
+    case 'RUNNING':
+    case 'PAUSED':
+    case 'CONTINUED_AS_NEW':
+      return 'running';
+    default:
+      return 'unknown';
+  }
+}
+
+async function ifKnown<T>(client: Client, ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await asked(client, ask);
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  }
+}
+
+async function asked<T>(client: Client, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await client.withDeadline(Date.now() + ANSWER_LIMIT_MS, ask);
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError || !comesFromEngine(error)) throw error;
+    throw new EngineAway(error);
+  }
+}
+
+function comesFromEngine(error: unknown): boolean {
+  return error instanceof Error && (isGrpcServiceError(error) || error.name === 'ServiceError');
+}

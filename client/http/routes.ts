@@ -1,0 +1,90 @@
+import { createRoute, type z } from '@hono/zod-openapi';
+import { ProblemSchema } from './problem.ts';
+import {
+  CancelBody,
+  CancelledSchema,
+  EventsHeaders,
+  EventsQuery,
+  JobPageSchema,
+  JobPath,
+  JobWithResult,
+  ListQuery,
+  SubmitBody,
+  SubmitHeaders,
+  SubmittedSchema,
+} from './schemas.ts';
+
+const json = <S extends z.ZodType>(description: string, schema: S) => ({
+  description,
+  content: { 'application/json': { schema } },
+});
+
+const problems = (...statuses: readonly number[]) =>
+  Object.fromEntries(
+    [...statuses, 403, 500, 503].map((status) => [
+      status,
+      { description: 'A problem document', content: { 'application/problem+json': { schema: ProblemSchema } } },
+    ]),
+  );
+
+export const submitRoute = createRoute({
+  method: 'post',
+  path: '/v1/jobs',
+  operationId: 'submitJob',
+  summary: 'Hand in a job',
+  description: 'Answered only when the engine has accepted it. The same key with the same body is the same job.',
+  request: { headers: SubmitHeaders, body: { required: true, content: { 'application/json': { schema: SubmitBody } } } },
+  responses: {
+    201: json('The job is accepted', SubmittedSchema),
+    200: json('This key had brought the job before', SubmittedSchema),
+    ...problems(400, 409, 413, 415, 422),
+  },
+});
+
+export const listRoute = createRoute({
+  method: 'get',
+  path: '/v1/jobs',
+  operationId: 'listJobs',
+  summary: 'Jobs, newest first',
+  request: { query: ListQuery },
+  responses: { 200: json('One page', JobPageSchema), ...problems(400) },
+});
+
+export const getRoute = createRoute({
+  method: 'get',
+  path: '/v1/jobs/{id}',
+  operationId: 'getJob',
+  summary: 'A job, its state, and its end once it has one',
+  request: { params: JobPath },
+  responses: { 200: json('The job', JobWithResult), ...problems(404) },
+});
+
+export const eventsRoute = createRoute({
+  method: 'get',
+  path: '/v1/jobs/{id}/events',
+  operationId: 'followJob',
+  summary: 'What happens in a job, as server-sent events',
+  description:
+    'Each event has its number as id and its kind as name; resume with Last-Event-ID. `delta` pieces have no id and ' +
+    'are superseded by the `stream.ended` of their attempt; `attempt.discarded` takes them back. The last one is ' +
+    '`end`; then the stream closes. 204: the job is done and you have everything.',
+  request: { params: JobPath, headers: EventsHeaders, query: EventsQuery },
+  responses: {
+    200: { description: 'The stream', content: { 'text/event-stream': { schema: { type: 'string' } } } },
+    204: { description: 'Nothing is left to be sent' },
+    ...problems(400, 404),
+  },
+});
+
+export const cancelRoute = createRoute({
+  method: 'post',
+  path: '/v1/jobs/{id}/cancel',
+  operationId: 'cancelJob',
+  summary: 'Ask a job to end',
+  request: { params: JobPath, body: { content: { 'application/json': { schema: CancelBody } } } },
+  responses: {
+    202: json('The running turn was asked to end', CancelledSchema),
+    200: json('It had ended already, or had not begun and is withdrawn', CancelledSchema),
+    ...problems(400, 404, 413, 415, 422),
+  },
+});

@@ -1,0 +1,113 @@
+import { z } from '@hono/zod-openapi';
+import { JOB_STATES } from '../job.ts';
+import { PAGE } from '../read-jobs.ts';
+
+const Usage = z.object({
+  inputTokens: z.number(),
+  cachedTokens: z.number(),
+  outputTokens: z.number(),
+  reasoningTokens: z.number(),
+  complete: z.boolean().openapi({ description: 'False where a provider never told.' }),
+});
+
+const End = z
+  .object({
+    reason: z.enum(['COMPLETED', 'BLOCKED', 'MAX_TOKENS', 'ABORTED', 'ERROR', 'INTERRUPTED']),
+    detail: z.string().openapi({ example: 'final_answer' }),
+    decidedBy: z.enum(['model', 'runtime', 'user', 'scheduler']),
+    signal: z.object({ name: z.string() }).openapi({ description: 'What made the decider decide.' }),
+    phase: z.string(),
+    step: z.number().int(),
+    usage: Usage,
+    by: z.string().nullable(),
+    why: z.string().nullable(),
+    recordedBy: z.enum(['turn', 'recovery']),
+    at: z.iso.datetime(),
+  })
+  .openapi('End');
+
+export const JobSchema = z
+  .object({
+    id: z.string().openapi({ example: 'job_0ml3x9q2b5f0' }),
+    session: z.string(),
+    agent: z.string(),
+    ticket: z.string().nullable(),
+    state: z.enum(JOB_STATES),
+    createdAt: z.iso.datetime(),
+    turn: z.string().nullable(),
+    end: End.nullable(),
+  })
+  .openapi('Job');
+
+export const JobWithResult = JobSchema.extend({
+  text: z.string().nullable().openapi({ description: 'What the model said last, once the turn has ended.' }),
+}).openapi('JobWithResult');
+
+export const JobPageSchema = z
+  .object({
+    jobs: z.array(JobSchema).readonly(),
+    next: z.string().nullable().openapi({ description: 'Cursor of the next page; null on the last.' }),
+  })
+  .openapi('JobPage');
+
+export const SubmitBody = z
+  .strictObject({
+    text: z
+      .string()
+      .refine((text) => text.trim() !== '', 'the ticket has no text')
+      .openapi({ description: 'The ticket, as the agent reads it.' }),
+    agent: z.string().optional().openapi({ description: 'Name of an agent; the first one if left out.' }),
+    ticket: z.string().max(500).optional().openapi({ description: 'Your own number or title of it.' }),
+    workspace: z
+      .string()
+      .optional()
+      .openapi({ description: 'A folder under the workspace root; one of its own if left out.' }),
+  })
+  .openapi('SubmitJob');
+
+export const SubmittedSchema = z
+  .object({ id: z.string(), session: z.string(), isNew: z.boolean() })
+  .openapi('SubmittedJob');
+
+export const CancelBody = z
+  .strictObject({
+    id: z.string().min(1).max(200).optional().openapi({ description: 'The same id again is the same request.' }),
+    by: z.string().min(1).max(200).optional().openapi({ description: 'Who asks; `api` if left out.' }),
+    why: z.string().max(2_000).optional(),
+  })
+  .openapi('CancelJob');
+
+export const CancelledSchema = z
+  .object({ answer: z.enum(['took_request', 'already_ended', 'withdrawn']) })
+  .openapi('CancelledJob');
+
+export const JobPath = z.object({ id: z.string().openapi({ param: { name: 'id', in: 'path' } }) });
+
+export const SubmitHeaders = z.object({
+  'idempotency-key': z
+    .string()
+    .regex(/^[\x20-\x7e]{1,255}$/, '1 to 255 printable ASCII characters')
+    .openapi({ param: { name: 'Idempotency-Key', in: 'header' } }),
+});
+
+export const ListQuery = z.object({
+  cursor: z.string().max(1_000).optional(),
+  limit: z.coerce.number().int().min(1).max(PAGE.max).optional(),
+  state: z.enum(JOB_STATES).optional(),
+});
+
+export const EventsHeaders = z.object({
+  'last-event-id': z
+    .string()
+    .regex(/^\d{1,15}$/, 'the id of an event of this stream')
+    .optional()
+    .openapi({ param: { name: 'Last-Event-ID', in: 'header' } }),
+});
+
+export const EventsQuery = z.object({
+  after: z
+    .string()
+    .regex(/^\d{1,15}$/, 'the id of an event of this stream')
+    .optional()
+    .openapi({ description: 'For clients that can’t set Last-Event-ID.' }),
+});

@@ -1,0 +1,69 @@
+import { inArray } from 'drizzle-orm';
+import type { Db } from '../activities/store/database.ts';
+import { call, message } from '../activities/store/schema.ts';
+import type { RecordedEvent } from '../workflows/core/journal.ts';
+import type { CallStatus } from '../workflows/core/tools.ts';
+
+/** One tool call as the store has it: arguments as the model wrote them, the result once there is one. */
+export interface CallText {
+  readonly tool: string;
+  readonly arguments: string;
+  readonly status: CallStatus | null;
+  readonly result: string | null;
+}
+
+/** An event with the text that its ids stand for. */
+export interface TextEvent {
+  readonly type: 'event';
+  readonly event: RecordedEvent;
+  /** What the assistant message of a `stream.ended`, or the joined message, says. */
+  readonly text: string | null;
+  /** The call of a `call.*` or `effect.settled` event. */
+  readonly call: CallText | null;
+}
+
+/** Looks up the texts of a batch of events, with at most two queries. */
+export async function hydrate(db: Db, events: readonly RecordedEvent[]): Promise<TextEvent[]> {
+  const texts = await textsOf(db, events.flatMap(messageOf));
+  const calls = await callsOf(db, events.flatMap(callOf));
+  return events.map((event) => ({
+    type: 'event',
+    event,
+    text: messageOf(event).map((hash) => texts.get(hash))[0] ?? null,
+    call: callOf(event).map((key) => calls.get(key))[0] ?? null,
+  }));
+}
+
+function messageOf({ event }: RecordedEvent): string[] {
+  return (event.kind === 'stream.ended' || event.kind === 'input.joined') && event.message ? [event.message] : [];
+}
+
+function callOf({ event }: RecordedEvent): string[] {
+  switch (event.kind) {
+    case 'call.requested':
+    case 'call.started':
+    case 'call.finished':
+    case 'effect.settled':
+      return [event.key];
+    default:
+      return [];
+  }
+}
+
+async function textsOf(db: Db, hashes: readonly string[]): Promise<Map<string, string>> {
+  if (hashes.length === 0) return new Map();
+  const rows = await db
+    .select({ hash: message.hash, body: message.body })
+    .from(message)
+    .where(inArray(message.hash, [...hashes]));
+  return new Map(rows.map(({ hash, body }) => [hash, body.text]));
+}
+
+async function callsOf(db: Db, keys: readonly string[]): Promise<Map<string, CallText>> {
+  if (keys.length === 0) return new Map();
+  const rows = await db
+    .select({ key: call.key, tool: call.tool, arguments: call.arguments, status: call.status, result: call.result })
+    .from(call)
+    .where(inArray(call.key, [...keys]));
+  return new Map(rows.map(({ key, ...text }) => [key, text]));
+}

@@ -1,0 +1,11 @@
+export type { CancelJob, CancelledJob } from './cancel.ts';
+export type { EngineState } from './engine.ts';
+export { BadPosition, EngineAway, StoreAway } from './faults.ts';
+export type { FollowRequest, RunEvent } from './follow.ts';
+export type { CallText, TextEvent } from './hydrate.ts';
+export { JOB_STATES, type Job, type JobEnd, type JobState, type JobTurnEnd } from './job.ts';
+export type { TextDelta } from './live-attempts.ts';
+export type { JobPage, ListRequest } from './read-jobs.ts';
+export { createRuns, type OpenJob, type Runs, type RunsOptions } from './runs.ts';
+export type { ShownCall, ShownEffect, ShownJob, ShownTurn, UsageSum } from './show.ts';
+export type { Catalogue, Submission, Submitted } from './submit.ts';

@@ -1,0 +1,74 @@
+import type { Decider, EndDetail, EndPhase, EndReason, Signal } from '../workflows/core/ends.ts';
+import type { InputStatus } from '../workflows/core/inputs.ts';
+import type { Usage } from '../workflows/core/sample-outcome.ts';
+
+export const JOB_STATES = ['queued', 'running', 'blocked', 'needs_attention', 'done'] as const;
+
+/** What a ticket system is told. Only `done` is final; `blocked` and `needs_attention` wait for somebody. */
+export type JobState = (typeof JOB_STATES)[number];
+
+/** How the turn of a job ended. `at` is an ISO time. */
+export interface JobTurnEnd {
+  readonly reason: EndReason;
+  readonly detail: EndDetail;
+  readonly decidedBy: Decider;
+  readonly signal: Signal;
+  readonly phase: EndPhase;
+  readonly step: number;
+  readonly usage: Usage;
+  /** Who asked, where somebody did, and what they said. */
+  readonly by: string | null;
+  readonly why: string | null;
+  readonly recordedBy: 'turn' | 'recovery';
+  readonly at: string;
+}
+
+export interface Job {
+  readonly id: string;
+  readonly session: string;
+  readonly agent: string;
+  readonly ticket: string | null;
+  readonly state: JobState;
+  readonly createdAt: string;
+  /** The newest turn that works on it; null while it is queued. */
+  readonly turn: string | null;
+  /** How that turn ended; null while it has not, and for a job that was withdrawn before it began. */
+  readonly end: JobTurnEnd | null;
+}
+
+/** A job that came to rest: nothing happens to it by itself any more. */
+export interface JobEnd {
+  readonly job: string;
+  readonly state: JobState;
+  readonly turn: string | null;
+  readonly end: JobTurnEnd | null;
+  /** The model's last words, where it had some. */
+  readonly text: string | null;
+}
+
+export interface JobFacts {
+  readonly input: InputStatus;
+  readonly turn: { readonly end: { readonly reason: EndReason } | null } | null;
+}
+
+/** The state of a job, from its input and its newest turn. `stateSql` in read-jobs.ts says the same in SQL. */
+export function jobStateOf({ input, turn }: JobFacts): JobState {
+  if (turn === null) return input === 'queued' || input === 'forwarded' ? 'queued' : 'done';
+  switch (turn.end?.reason) {
+    case undefined:
+      return 'running';
+    case 'BLOCKED':
+      return 'blocked';
+    case 'INTERRUPTED':
+      return 'needs_attention';
+    case 'COMPLETED':
+    case 'MAX_TOKENS':
+    case 'ABORTED':
+    case 'ERROR':
+      return 'done';
+  }
+}
+
+export function isAtRest(state: JobState): boolean {
+  return state !== 'queued' && state !== 'running';
+}

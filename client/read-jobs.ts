@@ -1,0 +1,141 @@
+import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import type { Db } from '../activities/store/database.ts';
+import { agent, input, job, message, session, turn } from '../activities/store/schema.ts';
+import { decodeCursor, encodeCursor } from './cursor.ts';
+import { type Job, type JobState, type JobTurnEnd, jobStateOf } from './job.ts';
+
+export interface ListRequest {
+  readonly cursor?: string | undefined;
+  /** 1 to 200; 50 if left out. */
+  readonly limit?: number | undefined;
+  readonly state?: JobState | undefined;
+}
+
+export interface JobPage {
+  readonly jobs: readonly Job[];
+  /** Null on the last page. */
+  readonly next: string | null;
+}
+
+export const PAGE = { usual: 50, max: 200 } as const;
+
+/** jobStateOf, said in SQL. */
+const stateSql = sql<JobState>`case
+  when ${turn.id} is null and ${input.status} in ('queued', 'forwarded') then 'queued'
+  when ${turn.id} is null then 'done'
+  when ${turn.endReason} is null then 'running'
+  when ${turn.endReason} = 'BLOCKED' then 'blocked'
+  when ${turn.endReason} = 'INTERRUPTED' then 'needs_attention'
+  else 'done' end`;
+
+const sortTime = sql<string>`to_char(${job.createdAt} at time zone 'utc', 'YYYY-MM-DD HH24:MI:SS.US"+00"')`;
+
+const newestTurn = sql`${turn.id} = (select t.id from pawl.turn t where t.input = ${job.input} order by t.n desc limit 1)`;
+
+/** Ids are ours: whatever else stands in a request names nothing. */
+export function isJobId(id: string): boolean {
+  return /^job_[0-9a-z]{1,64}$/.test(id);
+}
+
+function selectJobs(db: Db) {
+  return db
+    .select({ job, input, turn, stream: session.stream, agent: agent.name, sortTime })
+    .from(job)
+    .innerJoin(input, eq(input.id, job.input))
+    .innerJoin(session, eq(session.id, job.session))
+    .innerJoin(agent, eq(agent.hash, session.agent))
+    .leftJoin(turn, newestTurn)
+    .$dynamic();
+}
+
+type JobRow = Awaited<ReturnType<typeof selectJobs>>[number];
+type TurnRow = NonNullable<JobRow['turn']>;
+
+/** A job with what only the facade needs to know of it. */
+export interface FoundJob {
+  readonly job: Job;
+  readonly input: string;
+  readonly stream: string;
+  readonly head: string | null;
+}
+
+/** Null where the tenant has no such job. */
+export async function findJob(db: Db, tenant: string, id: string): Promise<FoundJob | null> {
+  if (!isJobId(id)) return null;
+  const [row] = await selectJobs(db).where(and(eq(job.id, id), eq(job.tenant, tenant)));
+  return row ? { job: toJob(row), input: row.input.id, stream: row.stream, head: row.turn?.head ?? null } : null;
+}
+
+/** Newest first. Throws BadPosition for a cursor of another list. */
+export async function listJobs(db: Db, tenant: string, request: ListRequest): Promise<JobPage> {
+  const { cursor, state } = request;
+  const limit = Math.min(Math.max(request.limit ?? PAGE.usual, 1), PAGE.max);
+  const filter = { tenant, state: state ?? null };
+  const wanted: SQL[] = [eq(job.tenant, tenant)];
+  if (state) wanted.push(sql`${stateSql} = ${state}`);
+  if (cursor !== undefined) {
+    const after = decodeCursor(cursor, filter);
+    wanted.push(sql`(${job.createdAt}, ${job.id}) < (${after.createdAt}::timestamptz, ${after.id})`);
+  }
+  const rows = await selectJobs(db)
+    .where(and(...wanted))
+    .orderBy(desc(job.createdAt), desc(job.id))
+    .limit(limit + 1);
+  const shown = rows.slice(0, limit);
+  const last = shown[shown.length - 1];
+  const more = rows.length > limit && last;
+  return {
+    jobs: shown.map(toJob),
+    next: more ? encodeCursor({ createdAt: last.sortTime, id: last.job.id }, filter) : null,
+  };
+}
+
+/** Jobs that are not done, newest first. */
+export async function openJobs(db: Db, tenant: string): Promise<readonly Job[]> {
+  const open: readonly JobState[] = ['queued', 'running', 'blocked', 'needs_attention'];
+  const rows = await selectJobs(db)
+    .where(and(eq(job.tenant, tenant), inArray(stateSql, [...open])))
+    .orderBy(desc(job.createdAt), desc(job.id))
+    .limit(PAGE.max);
+  return rows.map(toJob);
+}
+
+/** What the model said last on the chain of `head`, if its last message is one of its own. */
+export async function lastWords(db: Db, head: string | null): Promise<string | null> {
+  if (head === null) return null;
+  const [row] = await db.select({ body: message.body }).from(message).where(eq(message.hash, head));
+  return row?.body.kind === 'assistant' && row.body.text !== '' ? row.body.text : null;
+}
+
+function toJob(row: JobRow): Job {
+  const end = row.turn ? endOf(row.turn) : null;
+  return {
+    id: row.job.id,
+    session: row.job.session,
+    agent: row.agent,
+    ticket: row.job.ticket,
+    state: jobStateOf({ input: row.input.status, turn: row.turn ? { end } : null }),
+    createdAt: row.job.createdAt.toISOString(),
+    turn: row.turn?.id ?? null,
+    end,
+  };
+}
+
+/** The end row of a turn; a turn that has not ended has none. */
+export function endOf(row: TurnRow): JobTurnEnd | null {
+  const { endReason: reason, endDetail: detail, endDecidedBy: decidedBy, endSignal: signal, endPhase: phase } = row;
+  if (!row.endedAt || !reason || !detail || !decidedBy || !signal || !phase || !row.endUsage) return null;
+  return {
+    reason,
+    detail,
+    decidedBy,
+    signal,
+    phase,
+    step: row.endStep ?? 0,
+    usage: row.endUsage,
+    by: row.endBy,
+    why: row.endWhy,
+    recordedBy: row.recordedBy ?? 'turn',
+    at: row.endedAt.toISOString(),
+  };
+}

@@ -1,0 +1,92 @@
+import type { Client } from '@temporalio/client';
+import type { Database } from '../activities/store/database.ts';
+import type { StreamListener } from '../activities/store/notify.ts';
+import { type CancelJob, type CancelledJob, cancelJob } from './cancel.ts';
+import { clientEngine, type ClientEngine, type EngineState } from './engine.ts';
+import { EngineAway, onStore } from './faults.ts';
+import { type FollowRequest, followJob, type RunEvent } from './follow.ts';
+import type { Job, JobEnd } from './job.ts';
+import { findJob, type JobPage, lastWords, listJobs, type ListRequest, openJobs } from './read-jobs.ts';
+import { type ShownJob, showJob } from './show.ts';
+import { type Catalogue, type Submission, submitJob, type Submitted } from './submit.ts';
+
+export interface RunsOptions {
+  readonly database: Database;
+  readonly temporal: Client;
+  /** Where session workflows run. */
+  readonly taskQueue: string;
+  readonly catalogue: Catalogue;
+  readonly listener: StreamListener;
+}
+
+/** A job that is not done, with what the engine says of its turn; null where nothing should be running. */
+export interface OpenJob {
+  readonly job: Job;
+  readonly engine: EngineState | 'away' | null;
+  /** Whether store and engine tell the same; where not, recovery is about to settle it. */
+  readonly agrees: boolean;
+}
+
+/** Everything one can do with jobs. Another tenant's id looks like an unknown one: null. */
+export interface Runs {
+  submit(submission: Submission): Promise<Submitted>;
+  get(tenant: string, job: string): Promise<(Job & { readonly text: string | null }) | null>;
+  list(tenant: string, request?: ListRequest): Promise<JobPage>;
+  events(tenant: string, job: string, request?: FollowRequest): AsyncGenerator<RunEvent, JobEnd | null, void>;
+  cancel(tenant: string, job: string, request: CancelJob): Promise<CancelledJob | null>;
+  show(tenant: string, job: string): Promise<ShownJob | null>;
+  ps(tenant: string): Promise<readonly OpenJob[]>;
+  /** Throws StoreAway or EngineAway where one of the two does not answer. */
+  check(): Promise<void>;
+}
+
+/** The facade that the API, the command line and programs stand on. It holds nothing open of its own. */
+export function createRuns({ database, temporal, taskQueue, catalogue, listener }: RunsOptions): Runs {
+  const { db } = database;
+  const engine = clientEngine(temporal, taskQueue);
+  return {
+    submit: (submission) => submitJob({ db, engine, catalogue }, submission),
+    get: (tenant, id) =>
+      onStore(async () => {
+        const found = await findJob(db, tenant, id);
+        return found && { ...found.job, text: await lastWords(db, found.job.end ? found.head : null) };
+      }),
+    list: (tenant, request = {}) => onStore(() => listJobs(db, tenant, request)),
+    events: (tenant, job, request = {}) => followJob({ db, listener }, { tenant, job }, request),
+    cancel: (tenant, job, request) => cancelJob({ db, engine }, { tenant, job }, request),
+    show: (tenant, id) =>
+      onStore(async () => {
+        const found = await findJob(db, tenant, id);
+        return found && (await showJob(db, found));
+      }),
+    async ps(tenant) {
+      const jobs = await onStore(() => openJobs(db, tenant));
+      return await inGroups(jobs, (job) => compare(engine, job));
+    },
+    async check() {
+      await onStore(() => db.execute('select 1'));
+      await engine.check();
+    },
+  };
+}
+
+async function compare(engine: ClientEngine, job: Job): Promise<OpenJob> {
+  if (job.state !== 'running' || job.turn === null) return { job, engine: null, agrees: true };
+  try {
+    const state = await engine.stateOf(job.turn);
+    return { job, engine: state, agrees: state === 'running' };
+  } catch (error) {
+    if (!(error instanceof EngineAway)) throw error;
+    return { job, engine: 'away', agrees: false };
+  }
+}
+
+const AT_ONCE = 10;
+
+async function inGroups<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<readonly R[]> {
+  const results: R[] = [];
+  for (let at = 0; at < items.length; at += AT_ONCE) {
+    results.push(...(await Promise.all(items.slice(at, at + AT_ONCE).map(work))));
+  }
+  return results;
+}

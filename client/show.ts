@@ -1,0 +1,149 @@
+import { asc, eq, sql } from 'drizzle-orm';
+import type { Db } from '../activities/store/database.ts';
+import { call, effect, type EffectState, input, turn, usage } from '../activities/store/schema.ts';
+import type { CallStatus, Effect } from '../workflows/core/tools.ts';
+import type { Job, JobTurnEnd } from './job.ts';
+import { endOf, type FoundJob, lastWords } from './read-jobs.ts';
+
+export interface ShownTurn {
+  readonly id: string;
+  readonly n: number;
+  readonly openedAt: string;
+  readonly end: JobTurnEnd | null;
+}
+
+export interface ShownCall {
+  readonly key: string;
+  readonly turn: string;
+  readonly step: number;
+  readonly tool: string;
+  readonly arguments: string;
+  /** Null while it runs or waits. */
+  readonly status: CallStatus | null;
+  readonly note: string | null;
+  readonly result: string | null;
+  readonly createdAt: string;
+  readonly finishedAt: string | null;
+}
+
+export interface ShownEffect {
+  readonly key: string;
+  readonly turn: string;
+  readonly tool: string;
+  readonly effect: Effect;
+  readonly state: EffectState;
+  readonly startedAt: string | null;
+  readonly settledAt: string | null;
+}
+
+/** Sums over provider requests. `open`: requests whose usage is not known (yet). */
+export interface UsageSum {
+  readonly requests: number;
+  readonly open: number;
+  readonly wasted: number;
+  readonly inputTokens: number;
+  readonly cachedTokens: number;
+  readonly outputTokens: number;
+  readonly reasoningTokens: number;
+  /** Null where no price is known. */
+  readonly costUsd: number | null;
+}
+
+export interface ShownJob {
+  readonly job: Job;
+  readonly prompt: string;
+  readonly turns: readonly ShownTurn[];
+  readonly calls: readonly ShownCall[];
+  readonly effects: readonly ShownEffect[];
+  readonly usage: UsageSum;
+  readonly text: string | null;
+}
+
+/** Everything the store knows of a job, in the order in which it happened. */
+export async function showJob(db: Db, found: FoundJob): Promise<ShownJob> {
+  const ofJob = eq(turn.input, found.input);
+  const [prompt] = await db.select({ body: input.body }).from(input).where(eq(input.id, found.input));
+  const turns = await db.select().from(turn).where(ofJob).orderBy(asc(turn.n));
+  const calls = await db
+    .select({ call })
+    .from(call)
+    .innerJoin(turn, eq(turn.id, call.turn))
+    .where(ofJob)
+    .orderBy(asc(turn.n), asc(call.step), asc(call.createdAt), asc(call.ordinal));
+  const effects = await db
+    .select({ effect })
+    .from(effect)
+    .innerJoin(turn, eq(turn.id, effect.turn))
+    .where(ofJob)
+    .orderBy(asc(effect.createdAt), asc(effect.key));
+  return {
+    job: found.job,
+    prompt: prompt?.body ?? '',
+    turns: turns.map((row) => ({ id: row.id, n: row.n, openedAt: row.openedAt.toISOString(), end: endOf(row) })),
+    calls: calls.map((row) => shownCall(row.call)),
+    effects: effects.map((row) => shownEffect(row.effect)),
+    usage: await usageOf(db, found.input),
+    text: await lastWords(db, found.head),
+  };
+}
+
+function shownCall(row: typeof call.$inferSelect): ShownCall {
+  const { key, turn: turnId, step, tool, status, note, result } = row;
+  return {
+    key,
+    turn: turnId,
+    step,
+    tool,
+    arguments: row.arguments,
+    status,
+    note,
+    result,
+    createdAt: row.createdAt.toISOString(),
+    finishedAt: row.finishedAt?.toISOString() ?? null,
+  };
+}
+
+function shownEffect(row: typeof effect.$inferSelect): ShownEffect {
+  const { key, turn: turnId, tool, state } = row;
+  return {
+    key,
+    turn: turnId,
+    tool,
+    effect: row.effect,
+    state,
+    startedAt: row.startedAt?.toISOString() ?? null,
+    settledAt: row.settledAt?.toISOString() ?? null,
+  };
+}
+
+const sum = (column: unknown) => sql<number>`coalesce(sum(${column}), 0)`.mapWith(Number);
+const countWhere = (condition: unknown) => sql<number>`count(*) filter (where ${condition})`.mapWith(Number);
+
+async function usageOf(db: Db, inputId: string): Promise<UsageSum> {
+  const [row] = await db
+    .select({
+      requests: sql<number>`count(*)`.mapWith(Number),
+      open: countWhere(sql`not ${usage.complete}`),
+      wasted: countWhere(usage.wasted),
+      inputTokens: sum(usage.inputTokens),
+      cachedTokens: sum(usage.cachedTokens),
+      outputTokens: sum(usage.outputTokens),
+      reasoningTokens: sum(usage.reasoningTokens),
+      costUsd: sql<number | null>`sum(${usage.costUsd})`,
+    })
+    .from(usage)
+    .innerJoin(turn, eq(turn.id, usage.turn))
+    .where(eq(turn.input, inputId));
+  return row ?? NOTHING;
+}
+
+const NOTHING: UsageSum = {
+  requests: 0,
+  open: 0,
+  wasted: 0,
+  inputTokens: 0,
+  cachedTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+  costUsd: null,
+};

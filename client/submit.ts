@@ -1,0 +1,97 @@
+import { and, eq } from 'drizzle-orm';
+import type { Db } from '../activities/store/database.ts';
+import { contentHash, storable } from '../activities/store/hash.ts';
+import { markDispatched, storeJob, type SubmitResult, type Workspace } from '../activities/store/intake.ts';
+import { job, type StoredAgent } from '../activities/store/schema.ts';
+import type { ClientEngine } from './engine.ts';
+import { onStore } from './faults.ts';
+
+/** What a submitter may name; the config fills it. */
+export interface Catalogue {
+  readonly names: readonly string[];
+  /** The agent of that name, or the default one. */
+  agent(name: string | undefined): StoredAgent | null;
+  workspace(
+    path: string | undefined,
+    jobKey: string,
+  ): { readonly ok: true; readonly workspace: Workspace } | { readonly ok: false; readonly why: string };
+}
+
+export interface Submission {
+  readonly tenant: string;
+  /** The caller's own key: the same key with the same body is the same job, for ever. */
+  readonly key: string;
+  readonly text: string;
+  readonly agent?: string | undefined;
+  readonly ticket?: string | undefined;
+  /** A folder under the workspace root; one of its own if left out. */
+  readonly workspace?: string | undefined;
+  /** Who hands it in; not part of the body. */
+  readonly sender?: string | undefined;
+}
+
+export type Submitted =
+  | {
+      readonly kind: 'accepted';
+      readonly job: string;
+      readonly session: string;
+      /** False when the key had brought this job before. */
+      readonly isNew: boolean;
+    }
+  | { readonly kind: 'conflict'; readonly job: string }
+  | { readonly kind: 'unknown_agent'; readonly asked: string; readonly known: readonly string[] }
+  | { readonly kind: 'workspace_refused'; readonly why: string };
+
+interface SubmitDeps {
+  readonly db: Db;
+  readonly engine: ClientEngine;
+  readonly catalogue: Catalogue;
+}
+
+/**
+ * Stores the job, then tells the engine; accepted only when the engine has taken it. Throws EngineAway or
+ * StoreAway: the row may be there, repeating is safe, and the sweeper tells the engine in any case.
+ */
+export async function submitJob(deps: SubmitDeps, submission: Submission): Promise<Submitted> {
+  const stored = await onStore(() => store(deps, submission));
+  switch (stored.kind) {
+    case 'key_used_for_another_body':
+      return { kind: 'conflict', job: stored.job };
+    case 'accepted':
+      await deps.engine.look(stored.session);
+      // Not marked means told once more by the sweeper, which changes nothing.
+      await markDispatched(deps.db, [stored.input]).catch(() => {});
+      return { kind: 'accepted', job: stored.job, session: stored.session, isNew: stored.isNew };
+    case 'unknown_agent':
+    case 'workspace_refused':
+      return stored;
+  }
+}
+
+type Refused = Extract<Submitted, { kind: 'unknown_agent' | 'workspace_refused' }>;
+
+async function store({ db, catalogue }: SubmitDeps, submission: Submission): Promise<SubmitResult | Refused> {
+  const { tenant, key, text, sender } = submission;
+  const body = { agent: submission.agent, text, ticket: submission.ticket, workspace: submission.workspace };
+  const fingerprint = contentHash(body);
+  // A repeat is answered before anything is judged: the config may have changed since.
+  const before = await findByKey(db, tenant, key, fingerprint);
+  if (before) return before;
+  const agent = catalogue.agent(submission.agent);
+  if (!agent) return { kind: 'unknown_agent', asked: submission.agent ?? '', known: catalogue.names };
+  const found = catalogue.workspace(submission.workspace, contentHash([tenant, key]));
+  if (!found.ok) return { kind: 'workspace_refused', why: found.why };
+  const ticket = submission.ticket === undefined ? null : storable(submission.ticket);
+  const { workspace } = found;
+  return await storeJob(db, { tenant, key, fingerprint, agent, workspace, text, ticket, sender: sender ?? null });
+}
+
+async function findByKey(db: Db, tenant: string, key: string, fingerprint: string): Promise<SubmitResult | null> {
+  const [row] = await db
+    .select()
+    .from(job)
+    .where(and(eq(job.tenant, tenant), eq(job.key, key)));
+  if (!row) return null;
+  if (row.fingerprint !== fingerprint) return { kind: 'key_used_for_another_body', job: row.id };
+  return { kind: 'accepted', job: row.id, session: row.session, input: row.input, isNew: false };
+}

@@ -1,0 +1,37 @@
+import { type Config, resolveConfig } from '../../worker/config/load.ts';
+import type { Boundary } from './kill-at.ts';
+
+/** What a process of a crash test is told on its command line. */
+export interface ProcessOrder {
+  /** Where everything of this run lies. */
+  readonly folder: string;
+  readonly taskQueue: string;
+  readonly providerUrl: string;
+  /** Null: the process brings both servers itself, and owns them. */
+  readonly servers: { readonly temporalAddress: string; readonly databaseUrl: string } | null;
+  readonly dieAt: Boundary | null;
+}
+
+/** What it says when it is ready. */
+export interface ProcessReady {
+  readonly temporalAddress: string;
+  readonly databaseUrl: string | null;
+  readonly pids: { readonly temporal?: number; readonly postgres?: number };
+}
+
+/** The configuration that all processes of a run share. */
+export function crashConfig({ folder, taskQueue, providerUrl, servers }: Omit<ProcessOrder, 'dieAt'>): Config {
+  const tools = ['read_file', 'write_file', 'edit_file', 'list_files', 'shell'];
+  const agent = { name: 'tester', model: 'scripted', provider: 'scripted', instructions: 'You are tested.', tools };
+  const config = resolveConfig(
+    { agents: [agent], providers: { scripted: { baseUrl: providerUrl, apiKeyEnv: null } }, taskQueue },
+    null,
+  );
+  return {
+    ...config,
+    home: `${folder}/home`,
+    workspaceRoot: `${folder}/workspaces`,
+    temporalAddress: servers?.temporalAddress ?? null,
+    databaseUrl: servers?.databaseUrl ?? null,
+  };
+}

@@ -1,0 +1,67 @@
+import { WorkflowNotFoundError, type WorkflowExecutionStatusName } from '@temporalio/client';
+import type { temporal } from '@temporalio/proto';
+import { asc, eq } from 'drizzle-orm';
+import { storeCancel } from '../../activities/store/intake.ts';
+import { cancel } from '../../activities/store/schema.ts';
+import { newId } from '../../activities/store/ids.ts';
+import { sessionWorkflowId, turnWorkflowId } from '../../workflows/messages.ts';
+import type { JournalEvent, RecordedEvent } from '../../workflows/core/journal.ts';
+import type { TestHouse } from './test-house.ts';
+import { until } from './until.ts';
+
+export type History = temporal.api.history.v1.IHistory;
+
+export function turnHandle(at: TestHouse, turn: string) {
+  return at.house.temporal.workflow.getHandle(turnWorkflowId(turn));
+}
+
+export function sessionHandle(at: TestHouse, session: string) {
+  return at.house.temporal.workflow.getHandle(sessionWorkflowId(session));
+}
+
+/** The engine's status of a workflow once it is closed. */
+export async function closedStatus(at: TestHouse, workflowId: string): Promise<WorkflowExecutionStatusName> {
+  return await until(`the engine closes ${workflowId}`, async () => {
+    const { status } = await at.house.temporal.workflow.getHandle(workflowId).describe();
+    return status.name === 'RUNNING' ? null : status.name;
+  });
+}
+
+/** What a person does: the row with the reason first, then the engine. */
+export async function cancelTurn(at: TestHouse, turn: string, by: string, why: string | null = null): Promise<{ readonly id: string; readonly stored: string }> {
+  const id = newId('can');
+  const stored = await storeCancel(at.house.database.db, { turn, id, by, why, decidedBy: 'user', detail: 'user_cancel' });
+  if (stored === 'stored') await cancelByEngine(at, turn);
+  return { id, stored };
+}
+
+/** What `temporal workflow cancel` does: no row. A turn that is over by now is nothing to cancel. */
+export async function cancelByEngine(at: TestHouse, turn: string): Promise<void> {
+  try {
+    await turnHandle(at, turn).cancel();
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+  }
+}
+
+export async function cancelsOf(at: TestHouse, turn: string): Promise<(typeof cancel.$inferSelect)[]> {
+  return await at.house.database.db.select().from(cancel).where(eq(cancel.turn, turn)).orderBy(asc(cancel.seq));
+}
+
+/** Histories of all runs that a workflow continued as, oldest first. */
+export async function runsOf(at: TestHouse, workflowId: string, newest?: string): Promise<History[]> {
+  const { workflow } = at.house.temporal;
+  const chain: History[] = [];
+  let run: string | undefined = newest ?? (await workflow.getHandle(workflowId).describe()).runId;
+  while (run) {
+    const history: History = await workflow.getHandle(workflowId, run).fetchHistory();
+    chain.unshift(history);
+    run = history.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId || undefined;
+  }
+  return chain;
+}
+
+/** Events of one kind, of one turn where it is named. */
+export function only<K extends JournalEvent['kind']>(events: readonly RecordedEvent[], kind: K, turn?: string): (JournalEvent & { kind: K })[] {
+  return events.flatMap(({ event, turn: of }) => (event.kind === kind && (turn === undefined || of === turn) ? [event as JournalEvent & { kind: K }] : []));
+}
