@@ -31,10 +31,12 @@ export async function onStore<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** Codes of the operating system, and of PostgreSQL: connection, resources, shutdown, limit reached. */
-const OUTAGE_CODE = /^(ECONN|EPIPE|ETIMEDOUT|ENOENT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|08|53|57P0|57014|25P03)/;
+const OUTAGE_CODE =
+  /^(ECONN|EPIPE|ETIMEDOUT|ENOENT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|08|53|57P0|57014|25P03)/;
 
 /** What `pg` says without a code. */
-const OUTAGE_WORDS = /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection)/;
+const OUTAGE_WORDS =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection)/;
 
 function isStoreOutage(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {

@@ -24,11 +24,18 @@ class CleanupOver extends Error {
 
 /** Waits for work; once a cancel came, only as long as cleaning up may take. */
 export async function untilCleanupDeadline<T>(work: Promise<T>): Promise<T> {
+  let isDone = false;
   const deadline = CancellationScope.current().cancelRequested.catch(async () => {
+    // Steps that were over long before hear the cancel too: no timer for them.
+    if (isDone) return await work;
     await CancellationScope.nonCancellable(() => sleep(POLICY.cleanup.deadlineMs));
     throw new CleanupOver();
   });
-  return await Promise.race([work, deadline]);
+  try {
+    return await Promise.race([work, deadline]);
+  } finally {
+    isDone = true;
+  }
 }
 
 const SENTENCES: Readonly<Record<string, string>> = {

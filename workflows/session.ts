@@ -13,6 +13,7 @@ import {
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import type { Activities } from '../activities/index.ts';
 import { driver, recovery } from './activities.ts';
+import { cancelRequested } from './cancellation.ts';
 import { POLICY } from './core/policy.ts';
 import { openTurn } from './core/turn-state.ts';
 import { forward, look, type SessionArgs, type TurnArgs, turnWorkflowId } from './messages.ts';
@@ -49,7 +50,8 @@ export async function sessionWorkflow(args: SessionArgs): Promise<void> {
           started = null;
           if (!(await toldWithin(POLICY.session.idleMs))) return;
       }
-      if (isLong()) return await continueAsNew<typeof sessionWorkflow>(args);
+      // A cancel in this activation would be lost; the next await hears it.
+      if (isLong() && !cancelRequested()) return await continueAsNew<typeof sessionWorkflow>(args);
     }
   } catch (error) {
     if (!isCancellation(error)) throw error;
@@ -75,24 +77,33 @@ async function startTurn(args: SessionArgs, next: Next & { kind: 'start' }): Pro
         staticSummary: `turn of session ${args.session}`,
       }),
     );
-    return true;
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    return (await recovery.recoverTurn(turn)) !== 'stamped';
+    if ((await recovery.recoverTurn(turn)) === 'stamped') return false;
   }
+  if (next.turn.cancelAsked) await ignoringGone(() => getExternalWorkflowHandle(turnWorkflowId(turn)).cancel());
+  return true;
 }
 
 /** Inputs that join the running turn. One that comes too late is put back by the turn's end. */
 async function pass(next: Next & { kind: 'running' }): Promise<void> {
   if (next.forward.length === 0) return;
+  await ignoringGone(() => getExternalWorkflowHandle(turnWorkflowId(next.turn)).signal(forward, next.forward));
+}
+
+/** The engine may not know a turn any more that has just ended. */
+async function ignoringGone(tell: () => Promise<void>): Promise<void> {
   try {
-    await getExternalWorkflowHandle(turnWorkflowId(next.turn)).signal(forward, next.forward);
+    await tell();
   } catch (error) {
     if (isCancellation(error)) throw error;
   }
 }
 
-/** A cancelled session means its turn: it is cancelled by id, and waited for, so that the queue can go on. */
+/**
+ * A cancelled session means its turn: it is cancelled by id, and waited for, so that the queue can go on. One
+ * that has not started yet is started by the next run, which finds the cancel in the store.
+ */
 async function cancelThrough(args: SessionArgs, toldWithin: (ms: number) => Promise<boolean>): Promise<void> {
   const turn = await driver.cancelTurnOfSession({ session: args.session, run: workflowInfo().runId });
   while (turn !== null && !(await driver.hasEnded(turn))) await toldWithin(CANCEL_LOOK_EVERY_MS);

@@ -12,7 +12,8 @@ export interface Engine {
   isCurrentRun(workflowId: string, run: string): Promise<boolean>;
   /** Identity of whoever asked the engine to cancel this run, from its history. */
   cancelAuthor(workflowId: string, run: string): Promise<string | null>;
-  requestCancel(workflowId: string): Promise<void>;
+  /** False: the engine has no such workflow running. */
+  requestCancel(workflowId: string): Promise<boolean>;
   fateOf(workflowId: string): Promise<WorkflowFate>;
   /** Tells a session that something for it lies in the store, starting its workflow where it is not running. */
   look(session: string): Promise<void>;

@@ -18,7 +18,13 @@ export function temporalEngine(client: Client, taskQueue: string): Engine {
       return asked?.workflowExecutionCancelRequestedEventAttributes?.identity ?? null;
     },
     async requestCancel(workflowId) {
-      await client.workflow.getHandle(workflowId).cancel();
+      try {
+        await client.workflow.getHandle(workflowId).cancel();
+        return true;
+      } catch (error) {
+        if (error instanceof WorkflowNotFoundError) return false;
+        throw error;
+      }
     },
     fateOf: (workflowId) => fateOf(client, workflowId),
     look: (session) => signalSession(client, taskQueue, session),

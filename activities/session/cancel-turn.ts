@@ -6,7 +6,7 @@ import { turn } from '../store/schema.ts';
 
 /**
  * A cancel of the session workflow means its open turn: the row first, with whoever asked the engine, then the
- * engine. Returns that turn, or nothing where none is open.
+ * engine. Returns that turn, or nothing where none is running.
  */
 export async function cancelTurnOfSession(
   deps: Deps,
@@ -27,8 +27,7 @@ export async function cancelTurnOfSession(
     decidedBy: 'user',
     detail: 'user_cancel',
   });
-  await deps.engine.requestCancel(turnWorkflowId(open.id));
-  return open.id;
+  return (await deps.engine.requestCancel(turnWorkflowId(open.id))) ? open.id : null;
 }
 
 /** Whether a turn has its end; a session that is being cancelled waits for this. */

@@ -95,6 +95,16 @@ export function readTurn(db: Db, fence: Fence): Promise<FencedTurn> {
   return checkedTurn(db, fence, sql``);
 }
 
+/** Session of a turn whose end the current generation has written, where this run belongs to it; else null. */
+export async function sessionEndedBy(db: Db, fence: Fence): Promise<string | null> {
+  const [row] = await db
+    .select({ session: turn.session })
+    .from(turn)
+    .innerJoin(turnRun, and(eq(turnRun.turn, turn.id), eq(turnRun.generation, turn.generation)))
+    .where(and(eq(turn.id, fence.turn), eq(turnRun.run, fence.run), eq(turn.recordedBy, 'turn')));
+  return row?.session ?? null;
+}
+
 async function checkedTurn(db: Db | Tx, fence: Fence, lock: SQL): Promise<FencedTurn> {
   const { rows } = await db.execute<
     FencedTurn & { ended: boolean; runGeneration: number | null } & Record<string, unknown>

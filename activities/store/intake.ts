@@ -3,6 +3,7 @@ import type { Decider, EndDetail } from '../../workflows/core/ends.ts';
 import { classOf, type InputKind } from '../../workflows/core/inputs.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
+import { isUniqueViolation } from './errors.ts';
 import { recordEvents } from './events.ts';
 import { contentHash, rootHash, storable } from './hash.ts';
 import { newId } from './ids.ts';
@@ -185,13 +186,4 @@ export async function storeCancel(
     ]);
     return 'stored';
   });
-}
-
-/** PostgreSQL's own word that this unique index was hit. */
-export function isUniqueViolation(error: unknown, index: string): boolean {
-  for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    const { code, constraint } = at as Error & { code?: string; constraint?: string };
-    if (code === '23505') return constraint === index;
-  }
-  return false;
 }

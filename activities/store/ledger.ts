@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, eq, inArray, sql } from 'drizzle-orm';
 import type { CallStatus } from '../../workflows/core/tools.ts';
 import type { HostIdentity, ProcessIdentity } from '../process/identity.ts';
 import type { Db } from './database.ts';
@@ -113,55 +113,61 @@ export interface CallClosing {
  * and the first result stands: a second one changes nothing. Returns the status that stands.
  */
 export async function finishCall(db: Db, closing: CallClosing): Promise<CallStatus> {
-  return await db.transaction(async (tx) => {
-    if (closing.output) {
-      const { hash, data } = closing.output;
-      await tx.insert(blob).values({ hash, tenant: closing.tenant, size: data.length, data }).onConflictDoNothing();
-    }
-    const won = await tx
-      .update(call)
-      .set({
-        status: closing.status,
-        result: storable(closing.text),
-        blob: closing.output?.hash ?? null,
-        note: closing.note === null ? null : storable(closing.note),
-        finishedAt: sql`clock_timestamp()`,
-      })
-      .where(and(eq(call.key, closing.key), isNull(call.status)))
-      .returning({ status: call.status });
-    if (closing.effect) {
-      await tx
-        .update(effect)
-        .set({ state: closing.effect.state, settledAt: sql`clock_timestamp()` })
-        .where(
-          and(
-            eq(effect.key, closing.key),
-            closing.effect.attempt === null ? undefined : eq(effect.attempt, closing.effect.attempt),
-          ),
-        );
-    }
-    if (won.length === 0) {
-      const [row] = await tx.select({ status: call.status }).from(call).where(eq(call.key, closing.key));
-      if (closing.effect?.state === 'succeeded') await recordEvents(tx, closing.session, [lateSuccess(closing)]);
-      return row?.status ?? closing.status;
-    }
-    await recordEvents(tx, closing.session, [
-      ...closing.events,
-      {
-        key: `finished/${closing.key}`,
-        turn: closing.turn,
-        event: {
-          kind: 'call.finished',
-          layer: 'batch',
-          key: closing.key,
-          tool: closing.tool,
-          status: closing.status,
-          note: closing.note,
-        },
-      },
-    ]);
-    return closing.status;
-  });
+  if (closing.output) {
+    const { hash, data } = closing.output;
+    await db.insert(blob).values({ hash, tenant: closing.tenant, size: data.length, data }).onConflictDoNothing();
+  }
+  const events = [...closing.events, finished(closing)];
+  const values = [
+    closing.key,
+    closing.status,
+    storable(closing.text),
+    closing.output?.hash ?? null,
+    closing.note === null ? null : storable(closing.note),
+    closing.effect?.state ?? null,
+    closing.effect?.attempt ?? null,
+    closing.session,
+    JSON.stringify(events),
+    JSON.stringify(closing.effect?.state === 'succeeded' ? [lateSuccess(closing)] : []),
+    events.length,
+  ];
+  const { rows } = await db.$client.query<{ status: CallStatus | null }>({ name: 'finish_call', text: FINISH, values });
+  return rows[0]?.status ?? closing.status;
+}
+
+/** One statement: result, ledger and events stand or fall together. */
+const FINISH = `
+with won as (
+  update pawl.call set status = $2, result = $3, blob = $4, note = $5, finished_at = clock_timestamp()
+  where key = $1 and status is null returning key
+), settled as (
+  update pawl.effect set state = $6, settled_at = clock_timestamp()
+  where key = $1 and $6::text is not null and ($7::text is null or attempt = $7)
+    and (exists (select from won) or state in ('started', 'unknown'))
+  returning key
+), told as (
+  select case when exists (select from won) then $9::jsonb
+              when exists (select from settled) then $10::jsonb else '[]'::jsonb end as events
+), counter as (
+  update pawl.session root set event_seq = root.event_seq + $11::int
+  from pawl.session own, told where own.id = $8 and root.id = own.stream and told.events <> '[]'::jsonb
+  returning root.id as stream, root.event_seq - $11::int as base
+), events as (
+  insert into pawl.event (stream, seq, key, session, turn, layer, kind, body)
+  select counter.stream, counter.base + item.ordinality, item.value->>'key', $8, item.value->>'turn',
+         item.value->'event'->>'layer', item.value->'event'->>'kind', item.value->'event'
+  from counter, told, jsonb_array_elements(told.events) with ordinality item
+  on conflict (stream, key) do nothing
+)
+select case when exists (select from won) then $2 else (select status from pawl.call where key = $1) end as status`;
+
+function finished(closing: CallClosing): NewEvent {
+  const { key, tool, status, note } = closing;
+  return {
+    key: `finished/${key}`,
+    turn: closing.turn,
+    event: { kind: 'call.finished', layer: 'batch', key, tool, status, note },
+  };
 }
 
 /** An attempt that was given up for lost came back with a success after all. */

@@ -4,7 +4,7 @@ import type { Limits } from '../../workflows/core/policy.ts';
 import { turnIdOf } from '../../workflows/messages.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
-import { agent, input, outbox, session, type StoredTool, toolList, turn } from './schema.ts';
+import { agent, cancel, input, outbox, session, type StoredTool, toolList, turn } from './schema.ts';
 import { contentHash } from './hash.ts';
 
 export interface OpenTurn {
@@ -16,6 +16,8 @@ export interface OpenTurn {
   readonly head: string;
   readonly input: string;
   readonly limits: Limits;
+  /** Somebody wanted it cancelled before its workflow could be told. */
+  readonly cancelAsked: boolean;
 }
 
 /** What a session is to do next: its queue is the store's, the session workflow is the hand. */
@@ -144,6 +146,7 @@ async function describeOpen(
     head: open.baseHead,
     input: open.input,
     limits: pinned.definition.limits,
+    cancelAsked: (await tx.$count(cancel, eq(cancel.turn, open.id))) > 0,
   };
 }
 

@@ -1,20 +1,15 @@
 import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm';
 import type { StreamEnd } from '../../workflows/core/journal.ts';
+import { POLICY } from '../../workflows/core/policy.ts';
 import type { ProviderFailure, SampleOutcome, Usage } from '../../workflows/core/sample-outcome.ts';
-import type { Effect } from '../../workflows/core/tools.ts';
-import type { Db, Tx } from './database.ts';
+import type { Db } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
-import { type Fence, FenceRefused, type FencedTurn, lockTurn } from './fence.ts';
-import { call, commit, delta, effect, input, turn, usage } from './schema.ts';
-import { type Link, writeLinks } from './transcript.ts';
+import { type Fence, FenceRefused, readTurn } from './fence.ts';
+import { call, delta, input, usage } from './schema.ts';
+import { type Link } from './transcript.ts';
+import { commitTurn, type NewCall, type TurnCommit } from './turn-commit.ts';
 
-/** What was committed under this key, if anything: attempt 2 finds what attempt 1 did. */
-export async function findCommit<T>(db: Db | Tx, key: string): Promise<T | null> {
-  const [row] = await db.select({ result: commit.result }).from(commit).where(eq(commit.key, key));
-  return row ? (row.result as T) : null;
-}
-
-/** Inputs in the order given, with those left out that are on a chain already. */
+/** Inputs in the order given. */
 export async function readInputs(db: Db, ids: readonly string[]): Promise<(typeof input.$inferSelect)[]> {
   if (ids.length === 0) return [];
   const rows = await db.select().from(input).where(inArray(input.id, [...ids]));
@@ -27,56 +22,71 @@ export async function readResults(db: Db, assistant: string): Promise<(typeof ca
 
 export interface SampleOpening {
   readonly fence: Fence;
+  readonly session: string;
+  /** The sample's key, which every attempt of these bytes shares. */
   readonly sample: string;
+  readonly attempt: string;
+  readonly step: number;
   /** The request that is about to be sent; null where none is. */
-  readonly usage: {
-    readonly attempt: string;
-    readonly step: number;
-    readonly model: string;
-    readonly outputCapTokens: number;
-  } | null;
+  readonly request: { readonly model: string; readonly outputCapTokens: number } | null;
   readonly links: readonly Link[];
-  /** Input id → hash of the message it became. */
-  readonly joined: readonly { readonly input: string; readonly message: string }[];
+  readonly joined: TurnCommit['joined'];
   readonly events: readonly NewEvent[];
 }
 
-/** First commit of a sample: appends, and the usage row that counts as the worst case until it is closed. */
-export async function openSample(db: Db, opening: SampleOpening): Promise<FencedTurn> {
-  return await db.transaction(async (tx) => {
-    const owner = await lockTurn(tx, opening.fence);
-    await appendLinks(tx, owner, opening.links);
-    for (const { input: id, message } of opening.joined) {
-      await tx.update(input).set({ message }).where(eq(input.id, id));
+export type SampleOpened =
+  | { readonly kind: 'opened'; readonly lost: number }
+  | { readonly kind: 'answered'; readonly outcome: SampleOutcome }
+  | { readonly kind: 'too_many_lost'; readonly lost: number };
+
+/**
+ * First commit of a sample: appends, and the usage row that counts as the worst case until it is closed.
+ * An earlier attempt's answer is returned instead; attempts that died get their end first.
+ */
+export async function openSample(db: Db, opening: SampleOpening): Promise<SampleOpened> {
+  const { fence, sample, attempt, request } = opening;
+  let lost = 0;
+  for (;;) {
+    const committed = await commitTurn<SampleOutcome>(db, {
+      ...NOTHING,
+      ...opening,
+      newAttemptOf: sample,
+      opens: request ? { attempt, ...request } : null,
+    });
+    switch (committed.kind) {
+      case 'committed':
+        return { kind: 'opened', lost };
+      case 'done_before':
+        return { kind: 'answered', outcome: committed.result };
+      case 'attempts_open':
+        lost = await closeLostAttempts(db, { turn: fence.turn, session: opening.session, sample, mine: attempt });
+        if (lost >= POLICY.lostAttempts.ofOneSample) return { kind: 'too_many_lost', lost };
+        break;
+      case 'refused':
+        throw await refusal(db, fence);
     }
-    if (opening.usage) {
-      await tx
-        .insert(usage)
-        .values({ ...opening.usage, sample: opening.sample, session: owner.session, turn: owner.id });
-    }
-    await recordEvents(tx, owner.session, opening.events);
-    return owner;
-  });
+  }
 }
 
-/** Puts links on the turn's chain; the fence must be held. */
-export async function appendLinks(tx: Tx, owner: FencedTurn, links: readonly Link[]): Promise<void> {
-  const last = links[links.length - 1];
-  if (!last) return;
-  await writeLinks(tx, links);
-  await tx.update(turn).set({ head: last.hash }).where(eq(turn.id, owner.id));
-}
+const NOTHING: Omit<TurnCommit, 'fence' | 'step' | 'events'> = {
+  keyed: null,
+  newAttemptOf: null,
+  links: [],
+  joined: [],
+  calls: [],
+  opens: null,
+  closes: null,
+};
 
-export interface NewCall {
-  readonly key: string;
-  readonly ordinal: number;
-  readonly providerCallId: string;
-  readonly tool: string;
-  readonly effect: Effect;
-  readonly arguments: string;
-  readonly argumentsHash: string;
-  /** Set where the call is answered without running: bad arguments, an unknown tool, cut off. */
-  readonly answer: { readonly text: string; readonly note: string } | null;
+/** Why a commit was refused. */
+async function refusal(db: Db, fence: Fence): Promise<Error> {
+  try {
+    await readTurn(db, fence);
+  } catch (error) {
+    if (error instanceof FenceRefused) return error;
+    throw error;
+  }
+  return new Error('a commit was refused and would be accepted now');
 }
 
 export interface SampleClosing {
@@ -96,104 +106,34 @@ export interface SampleClosing {
 
 /** Second commit: reply, calls, usage and stream end. Whoever comes second gets the first one's outcome. */
 export async function closeSample(db: Db, closing: SampleClosing): Promise<SampleOutcome> {
-  try {
-    return await db.transaction((tx) => commitOutcome(tx, closing));
-  } catch (error) {
-    if (error instanceof FenceRefused) await closeDiscarded(db, closing);
-    throw error;
-  }
-}
-
-async function commitOutcome(tx: Tx, closing: SampleClosing): Promise<SampleOutcome> {
-  const owner = await lockTurn(tx, closing.fence);
-  if (closing.isFinal) {
-    const winner = await claim(tx, closing);
-    if (winner) {
-      await closeUsage(tx, closing, true);
-      await recordEvents(tx, owner.session, discardedEvents(closing));
-      return winner;
-    }
-  }
-  if (closing.reply) {
-    await appendLinks(tx, owner, [closing.reply]);
-    await insertCalls(tx, owner.id, closing.reply.hash, closing.step, closing.calls);
-  }
-  await closeUsage(tx, closing, closing.reply === null);
-  await recordEvents(tx, owner.session, closing.events);
-  return closing.outcome;
-}
-
-async function claim(tx: Tx, closing: SampleClosing): Promise<SampleOutcome | null> {
-  const mine = await tx
-    .insert(commit)
-    .values({ key: closing.sample, turn: closing.fence.turn, run: closing.fence.run, result: closing.outcome })
-    .onConflictDoNothing()
-    .returning({ key: commit.key });
-  return mine.length > 0 ? null : await findCommit<SampleOutcome>(tx, closing.sample);
-}
-
-async function insertCalls(
-  tx: Tx,
-  turnId: string,
-  assistant: string,
-  step: number,
-  calls: readonly NewCall[],
-): Promise<void> {
-  if (calls.length === 0) return;
-  await tx
-    .insert(call)
-    .values(
-      calls.map(({ answer, ...row }) => ({
-        ...row,
-        turn: turnId,
-        assistant,
-        step,
-        ...(answer ? { status: 'error' as const, result: answer.text, note: answer.note, finishedAt: new Date() } : {}),
-      })),
-    )
-    .onConflictDoNothing();
-  const acting = calls.filter((each) => each.effect !== 'none' && !each.answer);
-  if (acting.length === 0) return;
-  await tx
-    .insert(effect)
-    .values(
-      acting.map((each) => ({
-        key: each.key,
-        turn: turnId,
-        tool: each.tool,
-        effect: each.effect,
-        policyVersion: 1,
-        argumentsHash: each.argumentsHash,
-        state: 'intended' as const,
-      })),
-    )
-    .onConflictDoNothing();
-}
-
-async function closeUsage(tx: Tx | Db, closing: SampleClosing, wasted: boolean): Promise<void> {
-  const { inputTokens, cachedTokens, outputTokens, reasoningTokens, complete } = closing.usage;
-  await tx
-    .update(usage)
-    .set({
-      outcome: closing.outcome.kind,
-      ...(complete ? { inputTokens, cachedTokens, outputTokens, reasoningTokens } : {}),
-      complete,
-      wasted,
-      closedAt: sql`clock_timestamp()`,
-    })
-    .where(eq(usage.attempt, closing.attempt));
+  const { outcome, reply, attempt, usage: used } = closing;
+  const committed = await commitTurn<SampleOutcome>(db, {
+    ...NOTHING,
+    fence: closing.fence,
+    step: closing.step,
+    keyed: closing.isFinal ? { key: closing.sample, result: outcome } : null,
+    links: reply ? [reply] : [],
+    calls: reply ? closing.calls : [],
+    closes: { attempt, outcome: outcome.kind, wasted: reply === null, usage: used },
+    events: closing.events,
+  });
+  if (committed.kind === 'committed') return outcome;
+  await closeDiscarded(db, closing);
+  if (committed.kind === 'done_before') return committed.result;
+  throw await refusal(db, closing.fence);
 }
 
 /** The turn moved on without this attempt: what it cost is written down all the same. */
 async function closeDiscarded(db: Db, closing: SampleClosing): Promise<void> {
+  const { inputTokens, cachedTokens, outputTokens, reasoningTokens, complete } = closing.usage;
+  const tokens = complete ? { inputTokens, cachedTokens, outputTokens, reasoningTokens } : {};
   await db.transaction(async (tx) => {
-    await closeUsage(tx, closing, true);
-    await recordEvents(tx, closing.session, discardedEvents(closing));
+    await tx
+      .update(usage)
+      .set({ ...tokens, outcome: closing.outcome.kind, complete, wasted: true, closedAt: sql`clock_timestamp()` })
+      .where(eq(usage.attempt, closing.attempt));
+    await recordEvents(tx, closing.session, [streamEnded(closing, 'discarded', null, null)]);
   });
-}
-
-function discardedEvents(closing: SampleClosing): NewEvent[] {
-  return [streamEnded(closing, 'discarded', null, null)];
 }
 
 /** The stream layer's end row. */

@@ -6,9 +6,8 @@ import type { Message } from '../../workflows/core/transcript.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import type { FencedTurn } from './fence.ts';
-import { appendLinks } from './samples.ts';
 import { cancel, input, outbox, session, turn } from './schema.ts';
-import { chainOn, type Link } from './transcript.ts';
+import { chainOn, type Link, writeLinks } from './transcript.ts';
 
 /** Who stood behind an end, where the engine or a row can tell. */
 export interface EndAuthor {
@@ -43,7 +42,7 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
     const head = owed[owed.length - 1]?.hash ?? owner.head;
     const cancels = await tx.select().from(cancel).where(eq(cancel.turn, owner.id)).orderBy(asc(cancel.seq));
     const { end, author } = withCancel(ending, cancels);
-    await writeEndRow(tx, owner, ending, end, author);
+    await writeEndRow(tx, owner, ending, end, author, head);
     const headKept = await moveSessionHead(tx, owner, head);
     const dropped = await settleInputs(tx, owner, head, end);
     const answers = await answerCancels(tx, cancels, end);
@@ -64,7 +63,7 @@ async function appendOwed(tx: Tx, owner: FencedTurn, ending: TurnEnding): Promis
   const last = ending.chain[ending.chain.length - 1];
   if (last && last.hash !== owner.head) throw new HeadMoved(owner.head);
   const links = chainOn({ hash: owner.head, depth: last?.depth ?? 0 }, ending.owed, ending.tokensOf);
-  await appendLinks(tx, owner, links);
+  await writeLinks(tx, links);
   return links;
 }
 
@@ -99,10 +98,18 @@ function cancelledEnd(row: CancelRow, signal: End['signal'], phase: End['phase']
   }
 }
 
-async function writeEndRow(tx: Tx, owner: FencedTurn, ending: TurnEnding, end: End, author: EndAuthor): Promise<void> {
+async function writeEndRow(
+  tx: Tx,
+  owner: FencedTurn,
+  ending: TurnEnding,
+  end: End,
+  author: EndAuthor,
+  head: string,
+): Promise<void> {
   await tx
     .update(turn)
     .set({
+      head,
       endedAt: sql`clock_timestamp()`,
       endReason: end.reason,
       endDetail: end.detail,

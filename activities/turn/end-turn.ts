@@ -5,7 +5,7 @@ import { turnWorkflowId } from '../../workflows/messages.ts';
 import type { Deps } from '../deps.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { Tx } from '../store/database.ts';
-import { enterRun, type FencedTurn, lockTurn, readTurn } from '../store/fence.ts';
+import { enterRun, FenceRefused, type FencedTurn, lockTurn, readTurn, sessionEndedBy } from '../store/fence.ts';
 import { readResults } from '../store/samples.ts';
 import { type Link, loadChain } from '../store/transcript.ts';
 import { type EndAuthor, HeadMoved, type TurnEnding, writeEnd } from '../store/turn-end.ts';
@@ -22,12 +22,28 @@ export async function endTurn(deps: Deps, request: EndTurnRequest): Promise<void
   const { fence, end } = request;
   const workflowId = turnWorkflowId(fence.turn);
   await enterRun(deps.database.db, fence, knownRuns, confirmRun(deps));
-  const owner = await readTurn(deps.database.db, fence);
   const byCancel = end.signal.name === 'cancel_request';
-  const author = byCancel ? { by: await deps.engine.cancelAuthor(workflowId, fence.run), why: null } : NOBODY;
-  await writeTurnEnd(deps, owner, { ...request, author, recordedBy: 'turn' }, (tx) => lockTurn(tx, fence));
+  const session = await writeOnce(deps, request, async () =>
+    byCancel ? { by: await deps.engine.cancelAuthor(workflowId, fence.run), why: null } : NOBODY,
+  );
   if (end.reason === 'ABORTED' && !byCancel) await deps.engine.requestCancel(workflowId);
-  await tellSession(deps, owner.session);
+  await tellSession(deps, session);
+}
+
+/** Returns the session. An end that this very run has written already, its answer lost on the way, stands. */
+async function writeOnce(deps: Deps, request: EndTurnRequest, authorOf: () => Promise<EndAuthor>): Promise<string> {
+  const { fence } = request;
+  const { db } = deps.database;
+  try {
+    const owner = await readTurn(db, fence);
+    const facts = { ...request, author: await authorOf(), recordedBy: 'turn' } as const;
+    await writeTurnEnd(deps, owner, facts, (tx) => lockTurn(tx, fence));
+    return owner.session;
+  } catch (error) {
+    const session = error instanceof FenceRefused ? await sessionEndedBy(db, fence) : null;
+    if (session === null) throw error;
+    return session;
+  }
 }
 
 export type EndFacts = Pick<TurnEnding, 'end' | 'step' | 'usage' | 'author' | 'recordedBy'>;

@@ -8,8 +8,8 @@ import { estimateMessage } from '../model/estimate.ts';
 import type { ModelRequest } from '../model/port.ts';
 import { agentOf, toolsOf } from '../store/definitions.ts';
 import type { NewEvent } from '../store/events.ts';
-import type { FencedTurn } from '../store/fence.ts';
 import { sha256 } from '../store/hash.ts';
+import type { TurnOwner } from '../store/owners.ts';
 import { readInputs, readResults } from '../store/samples.ts';
 import type { StoredTool } from '../store/schema.ts';
 import { chainOn, type Link, loadChain } from '../store/transcript.ts';
@@ -17,7 +17,7 @@ import { resultMessages } from './results.ts';
 
 /** Everything about a sample that is decided before a byte is sent. */
 export interface SamplePlan {
-  readonly owner: FencedTurn;
+  readonly owner: TurnOwner;
   /** The sample's commit key, shared by all attempts of these bytes. */
   readonly key: string;
   readonly head: string;
@@ -31,7 +31,7 @@ export interface SamplePlan {
   readonly refusal: SampleOutcome | null;
 }
 
-export async function planSample(deps: Deps, owner: FencedTurn, request: SampleRequest): Promise<SamplePlan> {
+export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRequest): Promise<SamplePlan> {
   const { db } = deps.database;
   const [agent, tools, chain] = await Promise.all([
     agentOf(db, request.agent),

@@ -5,8 +5,9 @@ import type { RunToolRequest } from '../../workflows/core/requests.ts';
 import type { CallStatus } from '../../workflows/core/tools.ts';
 import type { Deps } from '../deps.ts';
 import { beating, lostSoFar } from '../heartbeat.ts';
-import { enterRun, readTurn } from '../store/fence.ts';
+import { enterRun } from '../store/fence.ts';
 import { effectKey, sha256 } from '../store/hash.ts';
+import { ownerOf } from '../store/owners.ts';
 import { newId } from '../store/ids.ts';
 import { type EffectRow, finishCall, readCall } from '../store/ledger.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
@@ -20,7 +21,7 @@ import { attemptRun, type ToolAttempt } from './tool-attempt.ts';
 export async function runTool(deps: Deps, request: RunToolRequest): Promise<CallStatus> {
   const { db } = deps.database;
   await enterRun(db, request.fence, knownRuns, confirmRun(deps));
-  const owner = await readTurn(db, request.fence);
+  const owner = await ownerOf(db, request.fence.turn);
   const row = await readCall(db, effectKey(request.assistant, request.ordinal));
   if (!row) throw ApplicationFailure.nonRetryable('The call is not in the store.', 'tool.call_missing');
   if (row.call.status) return row.call.status;
@@ -32,7 +33,7 @@ export async function runTool(deps: Deps, request: RunToolRequest): Promise<Call
   const parsed = found.ok ? parseArguments(found.tool, row.call.arguments) : found;
   if (!found.ok || !('args' in parsed)) return await refuse(deps, owner, row, 'text' in parsed ? parsed.text : '');
   const at: ToolAttempt = { deps, owner, attempt: newId('att'), call: row.call, tool: found.tool, args: parsed.args };
-  return await beating({ attempt: at.attempt, lost }, async () => {
+  return await beating(at.attempt, async () => {
     const outcome = row.effect ? await runActing(at, request.fence, row.effect) : await runReader(at);
     return await keep(at, outcome);
   });

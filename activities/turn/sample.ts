@@ -6,9 +6,10 @@ import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
 import type { Deps } from '../deps.ts';
 import { beating, isCancelRequested } from '../heartbeat.ts';
 import type { ModelResult } from '../model/port.ts';
-import { enterRun, readTurn } from '../store/fence.ts';
+import { enterRun } from '../store/fence.ts';
 import { newId } from '../store/ids.ts';
-import { closeLostAttempts, closeSample, dropDeltas, findCommit, openSample } from '../store/samples.ts';
+import { ownerOf } from '../store/owners.ts';
+import { closeSample, dropDeltas, openSample } from '../store/samples.ts';
 import { DeltaWriter } from './delta-writer.ts';
 import { openingEvents, planSample, type SamplePlan } from './plan-sample.ts';
 import { closingEvents, replyLink, toCalls, toOutcome } from './reply.ts';
@@ -21,27 +22,28 @@ import { confirmRun, knownRuns } from './runs.ts';
 export async function sample(deps: Deps, request: SampleRequest): Promise<SampleOutcome> {
   const { db } = deps.database;
   await enterRun(db, request.fence, knownRuns, confirmRun(deps));
-  const owner = await readTurn(db, request.fence);
+  const owner = await ownerOf(db, request.fence.turn);
   const plan = await planSample(deps, owner, request);
-  const before = await findCommit<SampleOutcome>(db, plan.key);
-  if (before) return before;
   const attempt = newId('att');
-  const lost = await closeLostAttempts(db, { turn: owner.id, session: owner.session, sample: plan.key, mine: attempt });
-  if (lost >= POLICY.lostAttempts.ofOneSample) return { kind: 'attempts_lost', head: plan.head, attempts: lost };
-  await openSample(db, {
+  const opened = await openSample(db, {
     fence: request.fence,
+    session: owner.session,
     sample: plan.key,
-    usage: plan.refusal
+    attempt,
+    step: request.step,
+    request: plan.refusal
       ? null
-      : { attempt, step: request.step, model: plan.request.model, outputCapTokens: plan.request.outputTokens },
+      : { model: plan.request.model, outputCapTokens: plan.request.outputTokens },
     links: plan.links,
     joined: plan.joined,
     events: openingEvents(plan, request, attempt),
   });
+  if (opened.kind === 'answered') return opened.outcome;
+  if (opened.kind === 'too_many_lost') return { kind: 'attempts_lost', head: plan.head, attempts: opened.lost };
   deps.chains.add(plan.links);
   deps.notifier.moved(owner.stream);
   if (plan.refusal) return plan.refusal;
-  return await beating({ attempt, lost }, () => ask(deps, request, plan, attempt));
+  return await beating(attempt, () => ask(deps, request, plan, attempt));
 }
 
 async function ask(deps: Deps, request: SampleRequest, plan: SamplePlan, attempt: string): Promise<SampleOutcome> {

@@ -2,14 +2,14 @@ import { Context } from '@temporalio/activity';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
 import { type Command, type Supervised, supervise } from '../process/supervise.ts';
-import type { FencedTurn } from '../store/fence.ts';
+import type { TurnOwner } from '../store/owners.ts';
 import { type CallRow, noteGroup, renewLease } from '../store/ledger.ts';
 import type { Tool, ToolContext, ToolResult } from '../tools/define-tool.ts';
 
 /** One attempt of one call: what it runs, and what ends it early. */
 export interface ToolAttempt {
   readonly deps: Deps;
-  readonly owner: FencedTurn;
+  readonly owner: TurnOwner;
   readonly attempt: string;
   readonly call: CallRow;
   readonly tool: Tool;

@@ -28,7 +28,8 @@ export type App = OpenAPIHono;
 /** The HTTP API over the facade. Every error is a problem document without stack or secret. */
 export function createApp(runs: Runs, options: AppOptions = {}): App {
   const app = new OpenAPIHono({ defaultHook: refuseFault });
-  const tooLarge = () => problem('too-large', `A body may have ${BODY_MAX_BYTES} bytes: put long material into the workspace.`);
+  const tooLarge = () =>
+    problem('too-large', `A body may have ${BODY_MAX_BYTES} bytes: put long material into the workspace.`);
   app.use(guardHost(options.hosts));
   app.use('/v1/*', bodyLimit({ maxSize: BODY_MAX_BYTES, onError: tooLarge }));
   app.use('/v1/*', requireJson);

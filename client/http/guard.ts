@@ -12,7 +12,10 @@ export function guardHost(extraHosts: readonly string[] = []): MiddlewareHandler
   return async (c, next) => {
     const host = c.req.header('host') ?? new URL(c.req.url).host;
     if (!allowed.has(nameOf(host))) {
-      return problem('host-not-allowed', 'Use localhost, or name this host in the settings of the server (--allow-host).');
+      return problem(
+        'host-not-allowed',
+        'Use localhost, or name this host in the settings of the server (--allow-host).',
+      );
     }
     const origin = c.req.header('origin');
     if (origin !== undefined && !isSameHost(origin, host)) {

@@ -38,7 +38,9 @@ function addSubmit(app: App, runs: Runs, tenant: string): void {
         return c.json({ id, session, isNew }, isNew ? 201 : 200);
       }
       case 'conflict':
-        return refuse('key-conflict', 'Send the same body again, or another key for another job.', { job: submitted.job });
+        return refuse('key-conflict', 'Send the same body again, or another key for another job.', {
+          job: submitted.job,
+        });
       case 'unknown_agent':
         return refuse('unknown-agent', `Name one of: ${submitted.known.join(', ')}.`);
       case 'workspace_refused':

@@ -33,7 +33,10 @@ export const submitRoute = createRoute({
   operationId: 'submitJob',
   summary: 'Hand in a job',
   description: 'Answered only when the engine has accepted it. The same key with the same body is the same job.',
-  request: { headers: SubmitHeaders, body: { required: true, content: { 'application/json': { schema: SubmitBody } } } },
+  request: {
+    headers: SubmitHeaders,
+    body: { required: true, content: { 'application/json': { schema: SubmitBody } } },
+  },
   responses: {
     201: json('The job is accepted', SubmittedSchema),
     200: json('This key had brought the job before', SubmittedSchema),

@@ -4,7 +4,7 @@ import { asc, eq } from 'drizzle-orm';
 import { storeCancel } from '../../activities/store/intake.ts';
 import { cancel } from '../../activities/store/schema.ts';
 import { newId } from '../../activities/store/ids.ts';
-import { sessionWorkflowId, turnWorkflowId } from '../../workflows/messages.ts';
+import { forward, sessionWorkflowId, turnWorkflowId } from '../../workflows/messages.ts';
 import type { JournalEvent, RecordedEvent } from '../../workflows/core/journal.ts';
 import type { TestHouse } from './test-house.ts';
 import { until } from './until.ts';
@@ -64,4 +64,15 @@ export async function runsOf(at: TestHouse, workflowId: string, newest?: string)
 /** Events of one kind, of one turn where it is named. */
 export function only<K extends JournalEvent['kind']>(events: readonly RecordedEvent[], kind: K, turn?: string): (JournalEvent & { kind: K })[] {
   return events.flatMap(({ event, turn: of }) => (event.kind === kind && (turn === undefined || of === turn) ? [event as JournalEvent & { kind: K }] : []));
+}
+
+/** Brings a turn's history to `events` by signals that carry nothing, so that continuing as new is near. */
+export async function lengthen(at: TestHouse, turn: string, events: number): Promise<void> {
+  const handle = turnHandle(at, turn);
+  for (;;) {
+    const { historyLength } = await handle.describe();
+    const missing = events - historyLength;
+    if (missing <= 0) return;
+    await Promise.all(Array.from({ length: Math.min(missing, 100) }, () => handle.signal(forward, [])));
+  }
 }

@@ -8,3 +8,10 @@ export function percentile(values: readonly number[], p: number): number {
 export function note(what: string, numbers: unknown): void {
   if (process.env.TEST_NUMBERS) process.stderr.write(`${what}: ${JSON.stringify(numbers)}\n`);
 }
+
+/** How often each value occurs. */
+export function tally(values: readonly string[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const value of values) counts[value] = (counts[value] ?? 0) + 1;
+  return counts;
+}

@@ -54,7 +54,7 @@ export async function testHouse(options: TestHouseOptions = {}): Promise<TestHou
   const config = testConfig(options, provider.baseUrl, folder, database.url);
   await database.close();
   const house = await openHouse(config, { embedded: false, onProgress: () => {} });
-  const workers: RunningWorker[] = [];
+  const workers = new Set<RunningWorker>();
   const chains = new ChainCache();
   const { db } = house.database;
 
@@ -93,11 +93,14 @@ export async function testHouse(options: TestHouseOptions = {}): Promise<TestHou
     },
     async startWorker() {
       const worker = await startWorker(house, { log: pino({ level: process.env.TEST_LOG ?? 'silent' }), onFault: (error) => console.error(error) });
-      workers.push(worker);
-      return worker;
+      workers.add(worker);
+      const stop = async () => {
+        if (workers.delete(worker)) await worker.stop();
+      };
+      return { stop };
     },
     async close() {
-      await Promise.all(workers.map((worker) => worker.stop()));
+      await Promise.all([...workers].map((worker) => worker.stop()));
       await house.close();
       await provider.close();
       rmSync(folder, { recursive: true, force: true });

@@ -26,7 +26,7 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
         ? { ...state, phase: { kind: 'ready' }, transition: 'retry_after_failure' }
         : state;
     case 'inputs_arrived':
-      return { ...state, inbox: [...state.inbox, ...event.inputs.filter((id) => !state.inbox.includes(id))] };
+      return { ...state, inbox: [...new Set([...state.inbox, ...event.inputs])] };
     case 'cancel_requested':
       return state.asked ? state : { ...state, asked: userCancel(state) };
     case 'failed':

@@ -1,0 +1,35 @@
+import { eq } from 'drizzle-orm';
+import type { Db } from './database.ts';
+import { session, turn } from './schema.ts';
+
+/** What never changes about a turn. */
+export interface TurnOwner {
+  readonly id: string;
+  readonly session: string;
+  readonly stream: string;
+  readonly tenant: string;
+  readonly workspacePath: string;
+}
+
+const known = new Map<string, TurnOwner>();
+const KEPT = 10_000;
+
+export async function ownerOf(db: Db, id: string): Promise<TurnOwner> {
+  const before = known.get(id);
+  if (before) return before;
+  const [row] = await db
+    .select({
+      id: turn.id,
+      session: turn.session,
+      stream: session.stream,
+      tenant: session.tenant,
+      workspacePath: session.workspacePath,
+    })
+    .from(turn)
+    .innerJoin(session, eq(session.id, turn.session))
+    .where(eq(turn.id, id));
+  if (!row) throw new Error('a turn is not in the store');
+  if (known.size >= KEPT) known.clear();
+  known.set(id, row);
+  return row;
+}

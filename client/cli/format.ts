@@ -1,0 +1,97 @@
+import type { Decider, Signal } from '../../workflows/core/ends.ts';
+import type { Job, JobTurnEnd } from '../job.ts';
+import type { OpenJob } from '../runs.ts';
+
+/** Text of others on its way to a terminal: no escape sequences, no control characters but line break and tab. */
+export function printable(text: string): string {
+  return text.replace(/\r\n?/g, '\n').replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '');
+}
+
+/** One line of at most `width` characters. */
+export function oneLine(text: string, width: number): string {
+  const line = printable(text).replace(/\s+/g, ' ').trim();
+  return line.length <= width ? line : `${line.slice(0, width - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} min ${Math.floor((ms % 60_000) / 1_000)} s`;
+  return minutes < 2_880 ? `${Math.floor(minutes / 60)} h ${minutes % 60} min` : `${Math.floor(minutes / 1_440)} days`;
+}
+
+const TELLING = ['command', 'path', 'pattern', 'query', 'url', 'name'];
+
+/** What a call is about, from its arguments: the command, the path, or the first text there is. */
+export function argumentSummary(raw: string, width: number): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(raw.trim() === '' ? '{}' : raw);
+  } catch {
+    return oneLine(raw, width);
+  }
+  if (value === null || typeof value !== 'object') return oneLine(raw, width);
+  const entries = Object.entries(value);
+  const told = TELLING.map((key) => entries.find(([name]) => name === key)).find((entry) => entry !== undefined);
+  const shown = told ?? entries.find(([, inner]) => typeof inner === 'string') ?? entries[0];
+  if (!shown) return '';
+  return oneLine(typeof shown[1] === 'string' ? shown[1] : JSON.stringify(shown[1]), width);
+}
+
+const DECIDERS: Readonly<Record<Decider, string>> = {
+  model: 'the model',
+  runtime: 'the runtime',
+  user: 'a user',
+  scheduler: 'the scheduler',
+};
+
+function signalText(signal: Signal): string {
+  switch (signal.name) {
+    case 'limit':
+      return `limit ${signal.limit}: ${signal.used} of ${signal.allowed}`;
+    case 'retries_spent':
+      return `${signal.cause} after ${signal.used} tries`;
+    case 'provider_answer':
+      return signal.status === undefined ? signal.cause : `${signal.cause}, HTTP ${signal.status}`;
+    case 'engine':
+      return `engine: ${signal.event}`;
+    case 'fault':
+      return `fault ${signal.type}`;
+    case 'cancel_request':
+    case 'approval':
+    case 'hook':
+      return signal.id === undefined ? signal.name : `${signal.name} ${signal.id}`;
+    case 'model_stop':
+    case 'model_refusal':
+    case 'model_report':
+      return signal.name;
+  }
+}
+
+/** Why it ended and who decided that, in one line. */
+export function endLine(end: JobTurnEnd): string {
+  const who = end.by === null ? '' : ` (${oneLine(end.by, 60)})`;
+  const why = end.why === null ? '' : `: “${oneLine(end.why, 120)}”`;
+  return `${end.reason}/${end.detail}, decided by ${DECIDERS[end.decidedBy]}${who}${why} [${signalText(end.signal)}]`;
+}
+
+export function usageLine({ step, usage }: JobTurnEnd): string {
+  const cached = usage.cachedTokens > 0 ? ` (${usage.cachedTokens} cached)` : '';
+  const known = usage.complete ? '' : ', at least';
+  return `${step} tool rounds, ${usage.inputTokens} tokens in${cached}, ${usage.outputTokens} out${known}`;
+}
+
+export function jobLine(job: Job, nowMs: number): string {
+  const age = duration(nowMs - Date.parse(job.createdAt));
+  const end = job.end ? ` ${job.end.reason}/${job.end.detail}` : '';
+  const ticket = job.ticket === null ? '' : `  ${oneLine(job.ticket, 50)}`;
+  return `${job.id}  ${job.state}${end}  ${age} ago  ${job.agent}${ticket}`;
+}
+
+export function openJobLine({ job, engine, agrees }: OpenJob, nowMs: number): string {
+  const line = jobLine(job, nowMs);
+  if (engine === null) return line;
+  if (engine === 'away') return `${line}  (the engine does not answer: not known whether it runs)`;
+  return agrees ? line : `${line}  (the engine says ${engine}: recovery is to settle it)`;
+}

@@ -1,0 +1,97 @@
+import { SetupError } from '../../worker/setup-error.ts';
+import { eventLine } from './event-line.ts';
+import { EXIT, exitCodeOf } from './exit-code.ts';
+import { endLine, openJobLine, usageLine } from './format.ts';
+import type { Output } from './output.ts';
+import { showText } from './show-text.ts';
+import { handIn, TENANT, type Ticket, watch, whoami } from './ticket.ts';
+import { withRuns } from './with-runs.ts';
+
+interface Common {
+  readonly config?: string | undefined;
+  readonly json?: boolean | undefined;
+}
+
+export async function submit(
+  ticket: Ticket,
+  options: Common & { readonly follow?: boolean },
+  output: Output,
+): Promise<number> {
+  return await withRuns(options.config, async (runs, interrupt) => {
+    const { job, isNew } = await handIn(runs, ticket);
+    if (options.json) output.json({ job, isNew });
+    else output.line(isNew ? job : `${job}  (this key had brought it before)`);
+    if (!options.follow) return EXIT.ok;
+    const quiet = options.json ? { ...output, write: () => {} } : output;
+    const end = await watch(runs, job, quiet, interrupt.signal);
+    if (!end) return EXIT.interrupted;
+    if (options.json) output.json(end);
+    else output.line(end.end ? `■ ${endLine(end.end)}\n  ${usageLine(end.end)}` : '■ withdrawn before it began');
+    return exitCodeOf(end);
+  });
+}
+
+export async function ps(options: Common, output: Output): Promise<number> {
+  return await withRuns(options.config, async (runs) => {
+    const open = await runs.ps(TENANT);
+    for (const each of open) {
+      if (options.json) output.json(each);
+      else output.line(openJobLine(each, Date.now()));
+    }
+    if (open.length === 0 && !options.json) output.note('No job is open.');
+    return EXIT.ok;
+  });
+}
+
+export async function show(job: string, options: Common, output: Output): Promise<number> {
+  return await withRuns(options.config, async (runs) => {
+    const shown = (await runs.show(TENANT, job)) ?? noSuchJob(job);
+    if (options.json) output.json(shown);
+    else output.line(showText(shown, Date.now()));
+    return EXIT.ok;
+  });
+}
+
+export async function events(
+  job: string,
+  options: Common & { readonly after?: number },
+  output: Output,
+): Promise<number> {
+  return await withRuns(options.config, async (runs, interrupt) => {
+    if (!(await runs.get(TENANT, job))) noSuchJob(job);
+    const following = runs.events(TENANT, job, { after: options.after ?? 0, signal: interrupt.signal });
+    for (;;) {
+      const { done, value } = await following.next();
+      if (done) {
+        if (value && options.json) output.json({ type: 'end', ...value });
+        return value ? exitCodeOf(value) : EXIT.interrupted;
+      }
+      if (options.json) output.json(value);
+      const line = options.json ? null : eventLine(value);
+      if (line !== null) output.line(line);
+    }
+  });
+}
+
+const ANSWERS = {
+  took_request: 'The job was asked to end.',
+  already_ended: 'The job had ended already.',
+  withdrawn: 'The job had not begun; it is withdrawn.',
+} as const;
+
+export async function cancel(
+  job: string,
+  options: Common & { readonly why?: string },
+  output: Output,
+): Promise<number> {
+  return await withRuns(options.config, async (runs) => {
+    const answer = (await runs.cancel(TENANT, job, { by: whoami(), why: options.why })) ?? noSuchJob(job);
+    if (options.json) output.json({ job, answer });
+    else output.line(ANSWERS[answer]);
+    return EXIT.ok;
+  });
+}
+
+function noSuchJob(job: string): never {
+  throw new SetupError(`There is no job ${job}; \`pawl ps\` lists the open ones.`);
+}

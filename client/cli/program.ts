@@ -1,0 +1,124 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { cancel, events, ps, show, submit } from './job-commands.ts';
+import type { Output } from './output.ts';
+import { migrate, serve, work } from './serve.ts';
+import { up } from './up.ts';
+
+/** The command line as commander wants it; `done` gets the exit code of the command that ran. */
+export function buildProgram(output: Output, done: (code: number) => void): Command {
+  const program = new Command('pawl').description('Runs LLM agents durably.').exitOverride().showHelpAfterError(false);
+  addUp(program, output, done);
+  addJobCommands(program, output, done);
+  addServers(program, output, done);
+  return program;
+}
+
+const CONFIG = ['-c, --config <file>', 'the config file; pawl.config.ts here if there is one'] as const;
+const JSON_OUT = ['--json', 'JSON, one value a line'] as const;
+
+function addUp(program: Command, output: Output, done: (code: number) => void): void {
+  program
+    .command('up')
+    .description('bring everything up, run a ticket if one is given, and stay')
+    .argument('[ticket...]', 'the text of a ticket to run at once')
+    .option('--once', 'leave after the ticket, with the exit code of its end', false)
+    .option('--demo', 'run the sample ticket if none is given', false)
+    .option('-p, --port <port>', 'port of the API', toPort)
+    .option(...CONFIG)
+    .action(async (words: string[], options: { once: boolean; demo: boolean; port?: number; config?: string }) => {
+      done(await up({ ...options, text: words.length > 0 ? words.join(' ') : undefined }, output));
+    });
+}
+
+function addJobCommands(program: Command, output: Output, done: (code: number) => void): void {
+  program
+    .command('submit')
+    .description('hand in a ticket')
+    .argument('<ticket...>', 'its text')
+    .option('-k, --key <key>', 'your own key: the same one again is the same job')
+    .option('-a, --agent <name>', 'the agent; the first of the config if left out')
+    .option('-t, --ticket <number>', 'your own number or title of it')
+    .option('-w, --workspace <folder>', 'a folder under the workspace root; a new one if left out')
+    .option('-f, --follow', 'watch it, and leave with the exit code of its end')
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (words: string[], { config, json, follow, ...ticket }: SubmitFlags) => {
+      done(await submit({ ...ticket, text: words.join(' ') }, { config, json, follow: follow === true }, output));
+    });
+  program
+    .command('ps')
+    .description('what is open')
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (options: Flags) => done(await ps(options, output)));
+  program
+    .command('show')
+    .description('everything about a job')
+    .argument('<job>')
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (job: string, options: Flags) => done(await show(job, options, output)));
+  program
+    .command('events')
+    .description('what happens in a job, until it comes to rest')
+    .argument('<job>')
+    .option('--after <number>', 'begin behind this event', toCount)
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (job: string, options: Flags & { after?: number }) => done(await events(job, options, output)));
+  program
+    .command('cancel')
+    .description('ask a job to end')
+    .argument('<job>')
+    .option('--why <text>', 'kept with its end')
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (job: string, options: Flags & { why?: string }) => done(await cancel(job, options, output)));
+}
+
+interface Flags {
+  config?: string;
+  json?: boolean;
+}
+
+interface SubmitFlags extends Flags {
+  key?: string;
+  agent?: string;
+  ticket?: string;
+  workspace?: string;
+  follow?: boolean;
+}
+
+function addServers(program: Command, output: Output, done: (code: number) => void): void {
+  program
+    .command('worker')
+    .description('a worker alone')
+    .option(...CONFIG)
+    .action(async (options: Flags) => done(await work(options, output)));
+  program
+    .command('serve')
+    .description('the API alone')
+    .option('--host <address>', 'where to listen; 127.0.0.1 if left out')
+    .option('-p, --port <port>', 'port of the API', toPort)
+    .option('--allow-host <name...>', 'a host name besides localhost under which it may be reached')
+    .option(...CONFIG)
+    .action(async ({ allowHost, ...options }: Flags & { host?: string; port?: number; allowHost?: string[] }) =>
+      done(await serve({ ...options, hosts: allowHost }, output)),
+    );
+  program
+    .command('migrate')
+    .description('bring the schema of DATABASE_URL up to date')
+    .option(...CONFIG)
+    .action(async (options: Flags) => done(await migrate(options, output)));
+}
+
+function toPort(text: string): number {
+  const port = toCount(text);
+  if (port < 1 || port > 65_535) throw new InvalidArgumentError('It is not a port (1 to 65535).');
+  return port;
+}
+
+function toCount(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It is not a number.');
+  return Number(text);
+}

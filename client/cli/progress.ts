@@ -1,0 +1,105 @@
+import type { CallStatus } from '../../workflows/core/tools.ts';
+import type { RunEvent } from '../follow.ts';
+import type { TextEvent } from '../hydrate.ts';
+import type { TextDelta } from '../live-attempts.ts';
+import { argumentSummary, duration, oneLine, printable } from './format.ts';
+
+const MARKS: Readonly<Record<CallStatus, string>> = {
+  ok: '✓',
+  error: '✗',
+  not_started: '·',
+  stopped: '✗',
+  unknown: '?',
+  unknown_ends_turn: '?',
+};
+
+const ARGUMENT_WIDTH = 60;
+const NOTE_WIDTH = 80;
+
+/** Turns the events of a job into what a terminal shows, piece by piece; it writes nothing itself. */
+export class Progress {
+  /** What of each attempt's text is on the screen. */
+  readonly #shown = new Map<string, string>();
+  /** When each running call began, ms since the epoch. */
+  readonly #began = new Map<string, number>();
+  #midLine = false;
+
+  /** The text to be written for this item; empty for what does not show. */
+  feed(item: RunEvent): string {
+    return item.type === 'delta' ? this.#delta(item) : this.#event(item);
+  }
+
+  #delta({ channel, attempt, chunk }: TextDelta): string {
+    if (channel !== 'text') return '';
+    const before = this.#shown.get(attempt);
+    this.#shown.set(attempt, (before ?? '') + chunk);
+    const text = printable(chunk);
+    const start = before === undefined ? this.#freshLine() : '';
+    if (text !== '') this.#midLine = !text.endsWith('\n');
+    return start + text;
+  }
+
+  #event({ event: recorded, text, call }: TextEvent): string {
+    const { event } = recorded;
+    switch (event.kind) {
+      case 'stream.ended': {
+        const failed =
+          event.reason === 'error' || event.reason === 'stalled'
+            ? `  ✗ no reply: ${event.failure ?? event.reason}`
+            : null;
+        return this.#message(event.attempt, text ?? '') + (failed === null ? '' : this.#line(failed));
+      }
+      // Readers have no start of their own.
+      case 'call.requested':
+      case 'call.started':
+        this.#began.set(event.key, Date.parse(recorded.at));
+        return '';
+      case 'call.finished': {
+        const began = this.#began.get(event.key);
+        const took = began === undefined ? '' : `  ${duration(Date.parse(recorded.at) - began)}`;
+        const about = argumentSummary(call?.arguments ?? '', ARGUMENT_WIDTH);
+        const note = event.status === 'ok' || event.note === null ? '' : `  ${oneLine(event.note, NOTE_WIDTH)}`;
+        return this.#line(`  ${MARKS[event.status]} ${oneLine(event.tool, 40)} ${about}`.trimEnd() + took + note);
+      }
+      case 'effect.settled':
+        return event.as === 'unknown' ? this.#line('  ? what that call did to the world is not known') : '';
+      case 'attempt.lost':
+        return this.#line(
+          `  ↻ ${event.layer === 'stream' ? 'a model request' : 'an attempt of a call'} was lost with its worker`,
+        );
+      case 'attempt.discarded':
+        return this.#shown.delete(event.attempt)
+          ? this.#line('  ↻ the text above is dropped; the model is asked again')
+          : '';
+      case 'cancel.requested':
+        return this.#line('  ! cancel requested');
+      case 'input.dropped':
+        return this.#line(`  ! an input was dropped: ${event.status}`);
+      default:
+        return '';
+    }
+  }
+
+  /** The message itself has what its pieces lacked: the last ones are not always sent. */
+  #message(attempt: string, text: string): string {
+    const shown = this.#shown.get(attempt);
+    this.#shown.delete(attempt);
+    if (text === '') return '';
+    if (shown !== undefined && text.startsWith(shown)) {
+      const rest = printable(text.slice(shown.length));
+      if (rest !== '') this.#midLine = !rest.endsWith('\n');
+      return rest + this.#freshLine();
+    }
+    return this.#line(printable(text).replace(/\n+$/, ''));
+  }
+
+  #line(line: string): string {
+    return `${this.#freshLine()}${line}\n`;
+  }
+
+  #freshLine(): string {
+    if (!this.#midLine) return '';
+    this.#midLine = false;
+    return '\n';
+  }
+}

@@ -1,0 +1,41 @@
+import type { ShownCall, ShownEffect, ShownJob } from '../show.ts';
+import { argumentSummary, duration, endLine, jobLine, oneLine, printable, usageLine } from './format.ts';
+
+const WIDTH = 100;
+
+/** A whole job for people to read: what was asked, what was done, what it did to the world, why it ended. */
+export function showText(shown: ShownJob, nowMs: number): string {
+  const { job, turns, calls, effects } = shown;
+  const lines = [jobLine(job, nowMs), `  session ${job.session}`, `  asked   ${oneLine(shown.prompt, WIDTH)}`];
+  for (const turn of turns) {
+    lines.push('', `turn ${turn.n}, opened ${turn.openedAt}`);
+    lines.push(...calls.filter((call) => call.turn === turn.id).map(callLine));
+    lines.push(turn.end ? `  ${endLine(turn.end)}` : '  has not ended');
+    if (turn.end) lines.push(`  ${usageLine(turn.end)}`);
+  }
+  if (effects.length > 0) lines.push('', 'effects', ...effects.map((effect) => effectLine(effect, calls)));
+  lines.push('', usageText(shown));
+  if (shown.text !== null) lines.push('', printable(shown.text));
+  return lines.join('\n');
+}
+
+function callLine(call: ShownCall): string {
+  const status = call.status ?? 'not answered';
+  const took = call.finishedAt ? duration(Date.parse(call.finishedAt) - Date.parse(call.createdAt)) : '';
+  const note = call.note === null ? '' : oneLine(call.note, 60);
+  const about = argumentSummary(call.arguments, 60);
+  return `  step ${call.step}  ${[oneLine(call.tool, 40), about, status, took, note].filter((part) => part !== '').join('  ')}`;
+}
+
+function effectLine(effect: ShownEffect, calls: readonly ShownCall[]): string {
+  const call = calls.find(({ key }) => key === effect.key);
+  const about = call ? argumentSummary(call.arguments, 60) : '';
+  return `  ${effect.state}  ${effect.effect}  ${oneLine(effect.tool, 40)} ${about}`.trimEnd();
+}
+
+function usageText({ usage }: ShownJob): string {
+  const cost = usage.costUsd === null ? '' : `, ${usage.costUsd.toFixed(4)} USD`;
+  const wasted = usage.wasted > 0 ? ` (${usage.wasted} wasted)` : '';
+  const open = usage.open > 0 ? `, usage of ${usage.open} not known` : '';
+  return `${usage.requests} model requests${wasted}, ${usage.inputTokens} tokens in, ${usage.outputTokens} out${cost}${open}`;
+}

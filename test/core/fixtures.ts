@@ -1,0 +1,51 @@
+import { NO_USAGE, type SampleOutcome, type Usage } from '../../workflows/core/sample-outcome.ts';
+import { DEFAULT_LIMITS, type Limits } from '../../workflows/core/policy.ts';
+import type { CallRef } from '../../workflows/core/tools.ts';
+import { type BatchCall, FRESH_TRIES, openTurn, type Phase, type Tries, type TurnState } from '../../workflows/core/turn-state.ts';
+
+/** When every turn of these tests opens, ms since the epoch. */
+export const T0 = 1_000_000;
+
+export const USAGE: Usage = { ...NO_USAGE, inputTokens: 100, cachedTokens: 40, outputTokens: 10, reasoningTokens: 3 };
+
+type Change = Partial<Omit<TurnState, 'limits' | 'tries'>> & {
+  readonly limits?: Partial<Limits>;
+  readonly tries?: Partial<Tries>;
+};
+
+/** A turn that has just opened, changed where the test says so; frozen, so that nothing may write to it. */
+export function turn({ limits, tries, ...change }: Change = {}): TurnState {
+  const opened = openTurn({ head: 'h0', inputs: ['in_1'], limits: { ...DEFAULT_LIMITS, ...limits }, atMs: T0 });
+  return frozen({ ...opened, tries: { ...FRESH_TRIES, ...tries }, ...change });
+}
+
+export function frozen<T>(value: T): T {
+  if (value !== null && typeof value === 'object' && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const inner of Object.values(value)) frozen(inner);
+  }
+  return value;
+}
+
+export function ref(ordinal: number, change: Partial<CallRef> = {}): CallRef {
+  const plain = { tool: 'read_file', runs: 'activity', effect: 'none', argsHash: 'a', locks: [], verdict: 'run' } as const;
+  return { ordinal, ...plain, ...change };
+}
+
+export function batch(...states: readonly BatchCall['state'][]): Phase & { kind: 'batch' } {
+  return { kind: 'batch', calls: states.map((state, ordinal) => ({ ref: ref(ordinal), state })) };
+}
+
+type Reply = SampleOutcome & { readonly kind: 'reply' };
+
+export function reply(change: Partial<Reply> = {}): Reply {
+  return { kind: 'reply', head: 'h1', finish: 'stop', empty: false, calls: [], usage: USAGE, ...change };
+}
+
+/** What `after` has that `before` had not, field by field: the exact effect of one event. */
+export function changed(before: TurnState, after: TurnState): Partial<TurnState> {
+  const entries = Object.entries(after).filter(
+    ([key, value]) => JSON.stringify(value) !== JSON.stringify(before[key as keyof TurnState]),
+  );
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,235 @@
+import fc, { type Arbitrary, type GeneratorValue } from 'fast-check';
+import { apply } from '../../workflows/core/apply.ts';
+import { startable } from '../../workflows/core/batch.ts';
+import type { End } from '../../workflows/core/ends.ts';
+import { nextStep, type Step } from '../../workflows/core/next-step.ts';
+import type { ProviderFailure, SampleOutcome } from '../../workflows/core/sample-outcome.ts';
+import type { CallRef, CallStatus } from '../../workflows/core/tools.ts';
+import type { TurnEvent } from '../../workflows/core/turn-event.ts';
+import type { TurnState } from '../../workflows/core/turn-state.ts';
+import { frozen, ref, T0, turn } from './fixtures.ts';
+
+/** One thing that the turn heard, with the state on either side of it. */
+export interface Heard {
+  readonly before: TurnState;
+  readonly event: TurnEvent;
+  readonly after: TurnState;
+}
+
+/** A whole turn, as played: what it did, what it heard, how it ended. */
+export interface Played {
+  readonly heard: readonly Heard[];
+  readonly steps: readonly { readonly state: TurnState; readonly step: Step }[];
+  /** Inputs in the order they arrived, and those that samples put on the chain. */
+  readonly arrived: readonly string[];
+  readonly taken: readonly string[];
+  readonly cancelled: boolean;
+  /** Null: the turn did not come to its end. */
+  readonly end: End | null;
+  readonly state: TurnState;
+}
+
+/** Plain objects only, as JSON has them. */
+const record = <T>(fields: { [K in keyof T]: Arbitrary<T[K]> }) => fc.record<T>(fields, { noNullPrototype: true });
+
+type Heardless = TurnEvent extends infer E ? (E extends TurnEvent ? Omit<E, 'atMs'> : never) : never;
+
+/** More loops than any turn with these limits may take. */
+const LOOPS = 3_000;
+
+const usages = record({
+  inputTokens: fc.nat(500),
+  cachedTokens: fc.constant(0),
+  outputTokens: fc.nat(500),
+  reasoningTokens: fc.constant(0),
+  complete: fc.boolean(),
+});
+const statuses = fc.oneof(
+  { weight: 20, arbitrary: fc.constantFrom<CallStatus[]>('ok', 'error', 'stopped', 'unknown') },
+  { weight: 1, arbitrary: fc.constant<CallStatus>('unknown_ends_turn') },
+);
+const locks = fc.uniqueArray(
+  record({ key: fc.constantFrom('f', 'g', 'h'), mode: fc.constantFrom('read', 'write') }),
+  { maxLength: 2, selector: (lock) => lock.key },
+);
+const calls = fc
+  .array(
+    record({
+      effect: fc.constantFrom<CallRef['effect'][]>('none', 'idempotent', 'keyed', 'once'),
+      locks,
+      verdict: fc.oneof({ weight: 9, arbitrary: fc.constant('run') }, { weight: 1, arbitrary: fc.constant('answered') }),
+    }),
+    { minLength: 1, maxLength: 14 },
+  )
+  .map((all) => all.map((each, ordinal) => ref(ordinal, each as Partial<CallRef>)));
+const waits = fc.option(fc.constantFrom(0, 500, 90_000, 200_000, 40_000_000));
+const failures: Arbitrary<ProviderFailure> = fc.oneof(
+  fc.constant<ProviderFailure>({ kind: 'transport', cause: 'cut' }),
+  fc.constant<ProviderFailure>({ kind: 'stalled' }),
+  waits.map((afterMs): ProviderFailure => ({ kind: 'overloaded', status: 529, afterMs })),
+  fc.constant<ProviderFailure>({ kind: 'server_error', status: 500, final: false }),
+  fc.tuple(waits, fc.boolean()).map(([afterMs, quota]): ProviderFailure => ({ kind: 'rate_limited', afterMs, quota })),
+  fc.constant<ProviderFailure>({ kind: 'auth', status: 401 }),
+);
+const finals = fc.constantFrom<ProviderFailure[]>(
+  { kind: 'overflow' },
+  { kind: 'too_large' },
+  { kind: 'invalid_request', status: 400 },
+  { kind: 'server_error', status: 500, final: true },
+);
+
+type Bare = SampleOutcome extends infer O ? (O extends SampleOutcome ? Omit<O, 'head'> : never) : never;
+const replies = (of: Arbitrary<readonly CallRef[]>, empty: boolean, finish: Arbitrary<'stop' | 'length' | 'content_filter'>) =>
+  record({ kind: fc.constant('reply' as const), finish, empty: fc.constant(empty), calls: of, usage: usages });
+const failed = (of: Arbitrary<ProviderFailure>) => fc.tuple(of, usages).map(([failure, usage]) => ({ ...failure, usage }));
+
+/** `rough`: how many of a hundred requests fail. */
+const outcomes = (rough: number): Arbitrary<Bare> =>
+  fc.oneof(
+    { weight: rough, arbitrary: failed(failures) },
+    { weight: 1, arbitrary: failed(finals) },
+    { weight: 100 - rough, arbitrary: replies(calls, false, fc.constantFrom('stop', 'stop', 'length')) },
+    { weight: 8, arbitrary: replies(fc.constant([]), true, fc.constant('stop')) },
+    { weight: 6, arbitrary: replies(fc.constant([]), false, fc.constantFrom('stop', 'length', 'content_filter')) },
+    { weight: 1, arbitrary: fc.constant<Bare>({ kind: 'needs_compaction', estimateTokens: 9 }) },
+    { weight: 1, arbitrary: fc.constant<Bare>({ kind: 'attempts_lost', attempts: 10 }) },
+  );
+
+/** Plays one turn against a world of chance, in the order in which `workflows/turn.ts` asks and records. */
+export function play(pick: GeneratorValue): Played {
+  const world = new World(pick);
+  for (let loop = 0; loop < LOOPS; loop += 1) {
+    const step = world.look();
+    if (step.kind === 'finish') return world.over(step.end);
+    world.take(step);
+  }
+  return world.over(null);
+}
+
+class World {
+  readonly #pick: GeneratorValue;
+  readonly #rough: number;
+  readonly #cancels: boolean;
+  readonly #heard: Heard[] = [];
+  readonly #steps: { state: TurnState; step: Step }[] = [];
+  readonly #arrived: string[] = ['in_1'];
+  readonly #taken: string[] = [];
+  #state: TurnState;
+  #now = T0;
+  #heads = 0;
+  #cancel = false;
+
+  constructor(pick: GeneratorValue) {
+    this.#pick = pick;
+    this.#rough = pick(fc.constantFrom, 5, 40, 95);
+    this.#cancels = pick(fc.boolean);
+    this.#state = turn({ limits: { maxSteps: pick(fc.nat, 8), maxTokens: 20_000, maxRunningMs: 3_600_000 } });
+  }
+
+  look(): Step {
+    this.#hearCancel();
+    const step = nextStep(this.#state, this.#now);
+    this.#steps.push({ state: this.#state, step });
+    return step;
+  }
+
+  take(step: Exclude<Step, { kind: 'finish' }>): void {
+    switch (step.kind) {
+      case 'sample':
+        return this.#sample(step);
+      case 'runTools':
+        return this.#runBatch();
+      case 'rest':
+        this.#meanwhile();
+        this.#now += this.#cancel ? 0 : step.forMs;
+        return this.#recordStep({ kind: 'rested' });
+      case 'compact':
+      case 'gate':
+        throw new Error(`nothing asks for ${step.kind} yet`);
+    }
+  }
+
+  over(end: End | null): Played {
+    const { length } = this.#arrived;
+    this.#record({ kind: 'inputs_arrived', inputs: [`in_${length + 1}`] });
+    this.#arrived.push(`in_${length + 1}`);
+    return {
+      heard: this.#heard,
+      steps: this.#steps,
+      arrived: this.#arrived,
+      taken: this.#taken,
+      cancelled: this.#cancel,
+      end,
+      state: this.#state,
+    };
+  }
+
+  #sample(step: Step & { kind: 'sample' }): void {
+    this.#meanwhile();
+    this.#heads += 1;
+    const head = `h${this.#heads}`;
+    // A cancel cuts the stream, if it comes in time.
+    const cut = this.#cancel && this.#pick(fc.boolean);
+    const appended = !cut || this.#pick(fc.boolean);
+    const bare: Bare = cut ? { kind: 'cut' } : this.#pick(outcomes, this.#rough);
+    if (appended) this.#taken.push(...step.inputs);
+    this.#recordStep({
+      kind: 'sampled',
+      outcome: { ...bare, head: appended ? head : this.#state.head } as SampleOutcome,
+      drained: step.inputs.length,
+      dice: this.#pick(fc.double, { min: 0, max: 0.999, noNaN: true }),
+    });
+  }
+
+  #runBatch(): void {
+    const running: number[] = [];
+    for (;;) {
+      for (const { ordinal } of this.#cancel ? [] : startable(this.#calls())) {
+        this.#record({ kind: 'call_started', ordinal });
+        running.push(ordinal);
+      }
+      if (running.length === 0) break;
+      this.#meanwhile();
+      const [ordinal = 0] = running.splice(this.#pick(fc.nat, running.length - 1), 1);
+      const status = this.#pick(() => statuses);
+      this.#record({ kind: 'call_finished', ordinal, status });
+      // A straggler: the same call once more, with another word.
+      if (this.#pick(fc.nat, 9) === 0) this.#record({ kind: 'call_finished', ordinal, status: 'not_started' });
+    }
+    this.#recordStep(this.#pick(fc.nat, 60) === 0 ? { kind: 'failed', type: 'x.y', source: 'tool' } : { kind: 'batch_returned' });
+  }
+
+  #calls() {
+    return this.#state.phase.kind === 'batch' ? this.#state.phase.calls : [];
+  }
+
+  /** What may happen while a step is under way. */
+  #meanwhile(): void {
+    const { length } = this.#arrived;
+    if (length < 8 && this.#pick(fc.nat, 5) === 0) {
+      const id = `in_${length + 1}`;
+      this.#arrived.push(id);
+      // A signal delivered twice, and one that repeats what still waits.
+      this.#record({ kind: 'inputs_arrived', inputs: [id, id] });
+      this.#record({ kind: 'inputs_arrived', inputs: [id] });
+    }
+    if (this.#cancels && this.#pick(fc.nat, 11) === 0) this.#cancel = true;
+  }
+
+  #hearCancel(): void {
+    if (this.#cancel) this.#record({ kind: 'cancel_requested' });
+  }
+
+  #recordStep(heard: Heardless): void {
+    this.#hearCancel();
+    this.#record(heard);
+  }
+
+  #record(heard: Heardless): void {
+    this.#now += this.#pick(fc.nat, 2_000);
+    const event = frozen({ ...heard, atMs: this.#now } as TurnEvent);
+    const before = this.#state;
+    this.#state = frozen(apply(before, event));
+    this.#heard.push({ before, event, after: this.#state });
+  }
+}

@@ -1,0 +1,172 @@
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { apply } from '../../workflows/core/apply.ts';
+import { limitReached } from '../../workflows/core/limits.ts';
+import { nextStep } from '../../workflows/core/next-step.ts';
+import { POLICY } from '../../workflows/core/policy.ts';
+import type { CallRef } from '../../workflows/core/tools.ts';
+import type { TurnEvent } from '../../workflows/core/turn-event.ts';
+import type { BatchCall, TurnState } from '../../workflows/core/turn-state.ts';
+import { frozen } from './fixtures.ts';
+import { type Heard, type Played, play } from './play.ts';
+
+/** Holds for whole turns against a world of chance: what fails is printed with its seed. */
+function always(name: string, holds: (played: Played) => void): void {
+  test(name, () => {
+    fc.assert(fc.property(fc.gen(), (pick) => holds(play(pick))), { numRuns: 250 });
+  });
+}
+
+always('a turn comes to exactly one end, by the first step that says finish', ({ steps, end }) => {
+  expect(end).not.toBeNull();
+  expect(steps.filter(({ step }) => step.kind === 'finish')).toHaveLength(1);
+});
+
+always('an end that is decided is not changed by anything that comes later', ({ heard }) => {
+  const at = heard.findIndex(({ after }) => after.phase.kind === 'ending');
+  if (at === -1) return;
+  const { phase, asked } = heard[at]!.after;
+  for (const { after } of heard.slice(at)) expect([after.phase, after.asked]).toEqual([phase, asked]);
+  const late: TurnEvent[] = [
+    { kind: 'cancel_requested', atMs: 9e12 },
+    { kind: 'failed', type: 'x.y', source: 'store', atMs: 9e12 },
+    { kind: 'rested', atMs: 9e12 },
+    { kind: 'batch_returned', atMs: 9e12 },
+    { kind: 'call_finished', ordinal: 0, status: 'ok', atMs: 9e12 },
+    { kind: 'inputs_arrived', inputs: ['late'], atMs: 9e12 },
+  ];
+  const scheduled = nextStep(heard[at]!.after, 0);
+  expect(nextStep(late.reduce(apply, heard[at]!.after), 9e12)).toEqual(scheduled);
+});
+
+always('a cancel that came before the end was scheduled is the end', ({ cancelled, end }) => {
+  expect(end?.detail === 'user_cancel').toBe(cancelled);
+});
+
+always('no budget is exceeded', ({ steps, heard, state }) => {
+  for (const { state: at, step } of steps) {
+    if (step.kind === 'sample') expect(limitReached(at)).toBeNull();
+  }
+  expect(state.step).toBeLessThanOrEqual(state.limits.maxSteps ?? Infinity);
+  for (const failures of betweenReplies(heard)) {
+    const count = (...kinds: string[]) => failures.filter((each) => kinds.includes(each.kind)).length;
+    const parks = failures.filter((each) => each.kind === 'rate_limited' && (each.quota || (each.afterMs ?? 0) > 120_000));
+    expect(count('transport', 'stalled', 'overloaded', 'server_error')).toBeLessThanOrEqual(POLICY.transport.attempts);
+    expect(count('auth')).toBeLessThanOrEqual(POLICY.auth.attempts + 1);
+    // The last one of each may be the one that ends the turn.
+    expect(count('rate_limited') - parks.length).toBeLessThanOrEqual(POLICY.rateLimit.attempts + 1);
+  }
+  for (const { after } of heard) {
+    expect(after.tries.parkedMs).toBeLessThanOrEqual(POLICY.rateLimit.parkMaxMs);
+    expect(after.tries.empty).toBeLessThanOrEqual(POLICY.empty.resamples);
+  }
+});
+
+always('every call of a batch that came back has exactly one status, and began at most once', ({ heard }) => {
+  for (const { before, event, after } of heard) {
+    if (event.kind === 'batch_returned' && !after.asked) {
+      expect(callsOf(before).filter((call) => isOpen(call))).toEqual([]);
+    }
+    const now = callsOf(after);
+    if (before.phase.kind !== 'batch' || now.length === 0) continue;
+    for (const [ordinal, call] of callsOf(before).entries()) {
+      const next = now[ordinal]!.state;
+      if (next === call.state) continue;
+      // queued → running → one status, and no other way.
+      expect([call.state, next === 'running' ? 'running' : 'status']).toEqual(
+        call.state === 'queued' ? ['queued', 'running'] : ['running', 'status'],
+      );
+    }
+  }
+});
+
+always('what may not run together never does, and never more than ten', ({ heard }) => {
+  for (const { after, event } of heard) {
+    if (event.kind !== 'call_started') continue;
+    const running = callsOf(after).filter((call) => call.state === 'running').map((call) => call.ref);
+    expect(running.length).toBeLessThanOrEqual(POLICY.tools.parallel);
+    for (const [at, one] of running.entries()) {
+      for (const other of running.slice(at + 1)) expect(mayRunBeside(one, other)).toBe(true);
+    }
+  }
+});
+
+always('calls that conflict begin in the model’s order', ({ heard }) => {
+  for (const { before, event } of heard) {
+    if (event.kind !== 'call_started') continue;
+    const calls = callsOf(before);
+    const begins = calls[event.ordinal]!.ref;
+    for (const earlier of calls.slice(0, event.ordinal).filter(isOpen)) {
+      expect(mayRunBeside(begins, earlier.ref)).toBe(true);
+    }
+  }
+});
+
+always('no input is lost, none is taken twice, all keep their order', ({ arrived, taken, state }) => {
+  expect([...taken, ...state.inbox]).toEqual(arrived);
+});
+
+always('results of a batch are owed until a sample has taken them, and once', ({ steps }) => {
+  for (const [at, { step }] of steps.entries()) {
+    const before = steps[at - 1];
+    if (step.kind !== 'sample' || before?.step.kind !== 'runTools') continue;
+    expect(step.results).toBe(callsOf(before.state).length);
+    const next = steps[at + 1]?.step;
+    if (next?.kind === 'sample') expect(next.results).toBe(0);
+  }
+});
+
+always('the state is plain JSON at any time', ({ heard }) => {
+  for (const { after } of heard) {
+    const copy: unknown = JSON.parse(JSON.stringify(after));
+    expect(isDeepStrictEqual(copy, after) && isDeepStrictEqual(structuredClone(after), after)).toBe(true);
+  }
+});
+
+// `play` freezes every state and event: a write to one would have thrown.
+always('the same state and event give the same state, whatever process they are in', ({ heard }) => {
+  for (const { before, event, after } of heard) {
+    const replayed = apply(frozen(structuredClone(before)), frozen(structuredClone(event)));
+    expect(isDeepStrictEqual(replayed, after)).toBe(true);
+  }
+});
+
+always('time and usage only grow, and rests are not running time', ({ heard }) => {
+  for (const { before, event, after } of heard) {
+    expect(after.runningMs - before.runningMs).toBe(before.phase.kind === 'resting' ? 0 : event.atMs - before.atMs);
+    expect(after.usage.inputTokens).toBeGreaterThanOrEqual(before.usage.inputTokens);
+    expect(after.step - before.step).toBe(event.kind === 'batch_returned' && after.phase.kind === 'ready' ? 1 : 0);
+  }
+});
+
+function callsOf(state: TurnState): readonly BatchCall[] {
+  return state.phase.kind === 'batch' ? state.phase.calls : [];
+}
+
+function isOpen(call: BatchCall): boolean {
+  return call.state === 'queued' || call.state === 'running';
+}
+
+/** The rule in words of its own: nothing beside a blind `once` call, nobody beside a writer of the same thing. */
+function mayRunBeside(one: CallRef, other: CallRef): boolean {
+  const blind = [one, other].some((call) => call.effect === 'once' && call.locks.length === 0);
+  const shared = one.locks.filter((lock) => other.locks.some((its) => its.key === lock.key));
+  const readOnly = shared.every(({ key }) =>
+    [...one.locks, ...other.locks].filter((lock) => lock.key === key).every((lock) => lock.mode === 'read'),
+  );
+  return !blind && readOnly;
+}
+
+type Outcome = (TurnEvent & { kind: 'sampled' })['outcome'];
+
+/** Failures in runs that no reply broke. */
+function betweenReplies(heard: readonly Heard[]): Outcome[][] {
+  const runs: Outcome[][] = [[]];
+  for (const { event } of heard) {
+    if (event.kind !== 'sampled') continue;
+    if (event.outcome.kind === 'reply') runs.push([]);
+    else runs[runs.length - 1]!.push(event.outcome);
+  }
+  return runs;
+}
