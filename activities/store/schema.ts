@@ -14,7 +14,7 @@ import {
   timestamp,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import type { Decider, End, EndDetail, EndPhase, EndReason, Signal } from '../../workflows/core/ends.ts';
+import type { Decider, EndDetail, EndPhase, EndReason, Signal } from '../../workflows/core/ends.ts';
 import type { InputClass, InputKind, InputStatus } from '../../workflows/core/inputs.ts';
 import type { CancelAnswer, JournalEvent, Layer } from '../../workflows/core/journal.ts';
 import type { Limits } from '../../workflows/core/policy.ts';
