@@ -9,6 +9,8 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 60_000,
+    // The crash tests wait for time-outs most of their time, so many run side by side.
+    maxConcurrency: 8,
     hookTimeout: 120_000,
     reporters: ['default', new ClosingLine()],
     projects: [

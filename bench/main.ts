@@ -3,8 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { WorkflowNotFoundError } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { and, eq, isNotNull } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { signalSession } from '../activities/engine/temporal-engine.ts';
 import { storeJob } from '../activities/store/intake.ts';
 import { turn } from '../activities/store/schema.ts';
@@ -12,12 +13,13 @@ import { startProviderProcess } from '../testing/index.ts';
 import { resolveConfig } from '../worker/config/load.ts';
 import { type House, openHouse } from '../worker/house.ts';
 import { startWorker } from '../worker/start-worker.ts';
+import { turnIdOf, turnWorkflowId } from '../workflows/messages.ts';
 import { bareActivities } from './bare-activities.ts';
 
 const RUNS = Number(process.env.BENCH_RUNS ?? 5);
 const CASES = [
   { name: 'alone', concurrent: 1, rounds: 40 },
-  { name: '16 at once', concurrent: 16, rounds: 12 },
+  { name: '16 at once', concurrent: 16, rounds: 40 },
 ] as const;
 const BARE_QUEUE = 'bench-bare';
 
@@ -76,11 +78,20 @@ async function pawlTurn(house: House, rounds: number): Promise<void> {
   const job = await storeJob(db, { tenant: 'default', key, fingerprint: key, agent, workspace: found.workspace, text, ticket: null, sender: null });
   if (job.kind !== 'accepted') throw new Error(job.kind);
   await signalSession(house.temporal, house.taskQueue, job.session);
+  const { result } = await resultOf(house, turnWorkflowId(turnIdOf(job.session, 1)));
+  const [row] = await db.select().from(turn).where(eq(turn.session, job.session));
+  if (row?.endReason !== 'COMPLETED' || result !== undefined) throw new Error(`a bench turn ended ${row?.endReason}/${row?.endDetail}`);
+}
+
+/** Waits as a client of the bare loop does, once the session has started the turn. */
+async function resultOf(house: House, workflowId: string): Promise<{ result: unknown }> {
   for (;;) {
-    const ended = await db.select().from(turn).where(and(eq(turn.session, job.session), isNotNull(turn.endedAt)));
-    if (ended[0]?.endReason === 'COMPLETED') return;
-    if (ended[0]) throw new Error(`a bench turn ended ${ended[0].endReason}/${ended[0].endDetail}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    try {
+      return { result: (await house.temporal.workflow.getHandle(workflowId).result()) ?? undefined };
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
   }
 }
 

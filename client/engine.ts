@@ -2,12 +2,12 @@ import { type Client, isGrpcServiceError, WorkflowNotFoundError } from '@tempora
 import { look, type SessionArgs, sessionWorkflowId, turnWorkflowId } from '../workflows/messages.ts';
 import { EngineAway } from './faults.ts';
 
-const ANSWER_LIMIT_MS = 5_000;
+export const ANSWER_LIMIT_MS = 5_000;
 
 /** What the engine says of a turn's workflow. `unknown`: it knows no such workflow. */
 export type EngineState = 'running' | 'completed' | 'canceled' | 'failed' | 'terminated' | 'timed_out' | 'unknown';
 
-/** The few things a client asks of the engine. Each throws EngineAway when it does not answer within 5 s. */
+/** The few things a client asks of the engine. Each throws EngineAway when it does not answer in time. */
 export interface ClientEngine {
   look(session: string): Promise<void>;
   /** False: the engine has no such turn running. */
@@ -16,26 +16,27 @@ export interface ClientEngine {
   check(): Promise<void>;
 }
 
-export function clientEngine(client: Client, taskQueue: string): ClientEngine {
+export function clientEngine(client: Client, taskQueue: string, limitMs: number): ClientEngine {
+  const ask: Ask = (work) => asked(client, limitMs, work);
   return {
     async look(session) {
       const args: SessionArgs = { session };
       const workflowId = sessionWorkflowId(session);
-      await asked(client, () =>
+      await ask(() =>
         client.workflow.signalWithStart('sessionWorkflow', { workflowId, taskQueue, args: [args], signal: look }),
       );
     },
     async cancel(turn) {
-      const found = await ifKnown(client, () => client.workflow.getHandle(turnWorkflowId(turn)).cancel());
+      const found = await ifKnown(ask, () => client.workflow.getHandle(turnWorkflowId(turn)).cancel());
       return found !== null;
     },
     async stateOf(turn) {
-      const found = await ifKnown(client, () => client.workflow.getHandle(turnWorkflowId(turn)).describe());
+      const found = await ifKnown(ask, () => client.workflow.getHandle(turnWorkflowId(turn)).describe());
       return found === null ? 'unknown' : stateOfStatus(found.status.name);
     },
     async check() {
       const { namespace } = client.options;
-      await asked(client, () => client.workflowService.describeNamespace({ namespace }));
+      await ask(() => client.workflowService.describeNamespace({ namespace }));
     },
   };
 }
@@ -61,18 +62,20 @@ function stateOfStatus(name: string): EngineState {
   }
 }
 
-async function ifKnown<T>(client: Client, ask: () => Promise<T>): Promise<T | null> {
+type Ask = <T>(work: () => Promise<T>) => Promise<T>;
+
+async function ifKnown<T>(ask: Ask, work: () => Promise<T>): Promise<T | null> {
   try {
-    return await asked(client, ask);
+    return await ask(work);
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return null;
     throw error;
   }
 }
 
-async function asked<T>(client: Client, ask: () => Promise<T>): Promise<T> {
+async function asked<T>(client: Client, limitMs: number, work: () => Promise<T>): Promise<T> {
   try {
-    return await client.withDeadline(Date.now() + ANSWER_LIMIT_MS, ask);
+    return await client.withDeadline(Date.now() + limitMs, work);
   } catch (error) {
     if (error instanceof WorkflowNotFoundError || !comesFromEngine(error)) throw error;
     throw new EngineAway(error);

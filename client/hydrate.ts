@@ -18,7 +18,7 @@ export interface TextEvent {
   readonly event: RecordedEvent;
   /** What the assistant message of a `stream.ended`, or the joined message, says. */
   readonly text: string | null;
-  /** The call of a `call.*` or `effect.settled` event. */
+  /** The call of a `call.*` or `effect.settled` event; its result only with `call.finished`. */
   readonly call: CallText | null;
 }
 
@@ -30,8 +30,14 @@ export async function hydrate(db: Db, events: readonly RecordedEvent[]): Promise
     type: 'event',
     event,
     text: messageOf(event).map((hash) => texts.get(hash))[0] ?? null,
-    call: callOf(event).map((key) => calls.get(key))[0] ?? null,
+    call: callOf(event).map((key) => asOf(event, calls.get(key)))[0] ?? null,
   }));
+}
+
+/** An event says the same whenever it is read: a call has no result yet when it is asked for. */
+function asOf({ event }: RecordedEvent, call: CallText | undefined): CallText | null {
+  if (!call) return null;
+  return event.kind === 'call.finished' ? call : { ...call, status: null, result: null };
 }
 
 function messageOf({ event }: RecordedEvent): string[] {

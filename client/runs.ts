@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Database } from '../activities/store/database.ts';
 import type { StreamListener } from '../activities/store/notify.ts';
 import { type CancelJob, type CancelledJob, cancelJob } from './cancel.ts';
-import { clientEngine, type ClientEngine, type EngineState } from './engine.ts';
+import { ANSWER_LIMIT_MS, clientEngine, type ClientEngine, type EngineState } from './engine.ts';
 import { EngineAway, onStore } from './faults.ts';
 import { type FollowRequest, followJob, type RunEvent } from './follow.ts';
 import type { Job, JobEnd } from './job.ts';
@@ -17,6 +17,8 @@ export interface RunsOptions {
   readonly taskQueue: string;
   readonly catalogue: Catalogue;
   readonly listener: StreamListener;
+  /** How long the engine may take to answer, in ms; 5 s if left out. */
+  readonly engineLimitMs?: number;
 }
 
 /** A job that is not done, with what the engine says of its turn; null where nothing should be running. */
@@ -41,9 +43,10 @@ export interface Runs {
 }
 
 /** The facade that the API, the command line and programs stand on. It holds nothing open of its own. */
-export function createRuns({ database, temporal, taskQueue, catalogue, listener }: RunsOptions): Runs {
+export function createRuns(options: RunsOptions): Runs {
+  const { database, temporal, taskQueue, catalogue, listener, engineLimitMs = ANSWER_LIMIT_MS } = options;
   const { db } = database;
-  const engine = clientEngine(temporal, taskQueue);
+  const engine = clientEngine(temporal, taskQueue, engineLimitMs);
   return {
     submit: (submission) => submitJob({ db, engine, catalogue }, submission),
     get: (tenant, id) =>

@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import type { JournalEvent, RecordedEvent } from '../../workflows/core/journal.ts';
 import type { Db, Tx } from './database.ts';
+import { storableDeep } from './hash.ts';
 import { event } from './schema.ts';
 
 /** An event to be written once: a retry with the same key writes nothing. */
@@ -17,7 +18,7 @@ export interface NewEvent {
  */
 export async function recordEvents(tx: Tx | Db, session: string, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
-  const rows = JSON.stringify(events.map(({ key, turn, event: body }) => ({ key, turn, body })));
+  const rows = JSON.stringify(storableDeep(events.map(({ key, turn, event: body }) => ({ key, turn, body }))));
   await tx.execute(sql`
     with counter as (
       update pawl.session root set event_seq = root.event_seq + ${events.length}

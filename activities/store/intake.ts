@@ -120,6 +120,8 @@ export interface NewInput {
 /** Stores an input for a session; the same id again is the same input. `full`: too many wait. */
 export async function storeInput(db: Db, request: NewInput): Promise<'accepted' | 'known' | 'full'> {
   return await db.transaction(async (tx) => {
+    // Senders to one session count one after another, so that the last place is given once.
+    await tx.select({ id: session.id }).from(session).where(eq(session.id, request.session)).for('no key update');
     const waiting = await tx.$count(input, and(eq(input.session, request.session), inArray(input.status, ['queued'])));
     const stored = waiting >= POLICY.session.queueMax ? [] : await insertInput(tx, request);
     if (stored.length > 0) {

@@ -4,16 +4,26 @@ import type { HostIdentity, ProcessIdentity } from '../process/identity.ts';
 import type { Db } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { type Fence, lockTurn } from './fence.ts';
-import { storable } from './hash.ts';
+import { storable, storableDeep } from './hash.ts';
+import { perDatabase } from './prepared.ts';
 import { blob, call, type EffectState, effect } from './schema.ts';
 
 export type CallRow = typeof call.$inferSelect;
 export type EffectRow = typeof effect.$inferSelect;
 
 export async function readCall(db: Db, key: string): Promise<{ call: CallRow; effect: EffectRow | null } | null> {
-  const [row] = await db.select().from(call).leftJoin(effect, eq(effect.key, call.key)).where(eq(call.key, key));
+  const [row] = await prepared(db).call.execute({ key });
   return row ?? null;
 }
+
+const prepared = perDatabase((db) => ({
+  call: db
+    .select()
+    .from(call)
+    .leftJoin(effect, eq(effect.key, call.key))
+    .where(eq(call.key, sql.placeholder('key')))
+    .prepare('call_by_key'),
+}));
 
 export interface AttemptIdentity {
   readonly attempt: string;
@@ -127,7 +137,7 @@ export async function finishCall(db: Db, closing: CallClosing): Promise<CallStat
     closing.effect?.state ?? null,
     closing.effect?.attempt ?? null,
     closing.session,
-    JSON.stringify(events),
+    JSON.stringify(storableDeep(events)),
     JSON.stringify(closing.effect?.state === 'succeeded' ? [lateSuccess(closing)] : []),
     events.length,
   ];

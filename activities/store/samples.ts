@@ -5,6 +5,7 @@ import type { ProviderFailure, SampleOutcome, Usage } from '../../workflows/core
 import type { Db } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { type Fence, FenceRefused, readTurn } from './fence.ts';
+import { perDatabase } from './prepared.ts';
 import { call, delta, input, usage } from './schema.ts';
 import { type Link } from './transcript.ts';
 import { commitTurn, type NewCall, type TurnCommit } from './turn-commit.ts';
@@ -16,8 +17,17 @@ export async function readInputs(db: Db, ids: readonly string[]): Promise<(typeo
   return ids.flatMap((id) => rows.filter((row) => row.id === id));
 }
 
+const prepared = perDatabase((db) => ({
+  results: db
+    .select()
+    .from(call)
+    .where(eq(call.assistant, sql.placeholder('assistant')))
+    .orderBy(asc(call.ordinal))
+    .prepare('results_of'),
+}));
+
 export async function readResults(db: Db, assistant: string): Promise<(typeof call.$inferSelect)[]> {
-  return await db.select().from(call).where(eq(call.assistant, assistant)).orderBy(asc(call.ordinal));
+  return await prepared(db).results.execute({ assistant });
 }
 
 export interface SampleOpening {

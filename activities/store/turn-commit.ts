@@ -66,7 +66,7 @@ export async function commitTurn<T>(db: Db, commit: TurnCommit): Promise<Committ
     JSON.stringify(storableDeep(calls)),
     JSON.stringify({ ...opens, step: commit.step }),
     JSON.stringify({ ...closes, ...(closes?.usage.complete ? closes.usage : { complete: false }) }),
-    JSON.stringify(events),
+    JSON.stringify(storableDeep(events)),
     events.length,
   ];
   try {

@@ -29,7 +29,7 @@ export function addJobRoutes(app: App, runs: Runs, options: JobRouteOptions): vo
 
 function addSubmit(app: App, runs: Runs, tenant: string): void {
   app.openapi(submitRoute, async (c) => {
-    const key = c.req.valid('header')['idempotency-key'];
+    const key = c.req.valid('header')['Idempotency-Key'];
     const submitted = await runs.submit({ tenant, key, ...c.req.valid('json'), sender: 'api' });
     switch (submitted.kind) {
       case 'accepted': {
@@ -52,7 +52,7 @@ function addSubmit(app: App, runs: Runs, tenant: string): void {
 function addEvents(app: App, runs: Runs, { tenant, heartbeatMs }: JobRouteOptions): void {
   app.openapi(eventsRoute, async (c) => {
     const id = c.req.valid('param').id;
-    const position = c.req.valid('header')['last-event-id'] ?? c.req.valid('query').after;
+    const position = c.req.valid('header')['Last-Event-ID'] ?? c.req.valid('query').after;
     if (!(await runs.get(tenant, id))) unknownJob();
     const left = new AbortController();
     const events = runs.events(tenant, id, { after: Number(position ?? 0), signal: left.signal, until: 'done' });

@@ -9,12 +9,12 @@ export const refuseFault: Hook<unknown, Env, string, unknown> = (result) => {
   const field = issue?.path.join('.') ?? '';
   const fault = issue?.message ?? 'it does not fit';
   if (result.target === 'json') return problem('bad-body', `${field || 'The body'}: ${fault}.`);
-  if (field === 'idempotency-key') {
+  if (field === 'Idempotency-Key') {
     return problem(
       'idempotency-key-missing',
       'Set the header Idempotency-Key to a key of your own, 1 to 255 printable characters.',
     );
   }
-  if (field === 'last-event-id' || field === 'after') return problem('bad-position', `${field}: ${fault}.`);
+  if (field === 'Last-Event-ID' || field === 'after') return problem('bad-position', `${field}: ${fault}.`);
   return problem('bad-request', `${field || result.target}: ${fault}.`);
 };

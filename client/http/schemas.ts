@@ -84,10 +84,7 @@ export const CancelledSchema = z
 export const JobPath = z.object({ id: z.string().openapi({ param: { name: 'id', in: 'path' } }) });
 
 export const SubmitHeaders = z.object({
-  'idempotency-key': z
-    .string()
-    .regex(/^[\x20-\x7e]{1,255}$/, '1 to 255 printable ASCII characters')
-    .openapi({ param: { name: 'Idempotency-Key', in: 'header' } }),
+  'Idempotency-Key': z.string().regex(/^[\x20-\x7e]{1,255}$/, '1 to 255 printable ASCII characters'),
 });
 
 export const ListQuery = z.object({
@@ -97,11 +94,10 @@ export const ListQuery = z.object({
 });
 
 export const EventsHeaders = z.object({
-  'last-event-id': z
+  'Last-Event-ID': z
     .string()
     .regex(/^\d{1,15}$/, 'the id of an event of this stream')
-    .optional()
-    .openapi({ param: { name: 'Last-Event-ID', in: 'header' } }),
+    .optional(),
 });
 
 export const EventsQuery = z.object({

@@ -15,7 +15,14 @@ beforeAll(async () => {
 });
 afterAll(() => at.close());
 
-const USAGE_END = { detail: null, decidedBy: 'model', signal: 'stop', failure: null, message: null, usage: UNKNOWN_USAGE } as const;
+const USAGE_END = {
+  detail: null,
+  decidedBy: 'model',
+  signal: 'stop',
+  failure: null,
+  message: null,
+  usage: UNKNOWN_USAGE,
+} as const;
 
 /** A job with an open turn, and the means to make things happen in it. */
 async function openJob() {
@@ -28,9 +35,23 @@ async function openJob() {
   return {
     ...job,
     begin: (attempt: string, step = 0) =>
-      record(`started/${attempt}`, { kind: 'sample.started', layer: 'stream', step, attempt, transition: 'opened', model: 'm' }),
+      record(`started/${attempt}`, {
+        kind: 'sample.started',
+        layer: 'stream',
+        step,
+        attempt,
+        transition: 'opened',
+        model: 'm',
+      }),
     finish: (attempt: string, step = 0) =>
-      record(`stream/${attempt}`, { kind: 'stream.ended', layer: 'stream', step, attempt, reason: 'stop', ...USAGE_END }),
+      record(`stream/${attempt}`, {
+        kind: 'stream.ended',
+        layer: 'stream',
+        step,
+        attempt,
+        reason: 'stop',
+        ...USAGE_END,
+      }),
     async write(attempt: string, chunks: readonly [number, string][]) {
       const rows = chunks.map(([n, chunk]): DeltaChunk => ({ n, channel: 'text', chunk }));
       await writeDeltas(at.database.db, { stream: job.session, turn: id, step: 0, attempt }, rows);
@@ -38,9 +59,22 @@ async function openJob() {
     },
     tick: (n: number) => record(`tick/${n}`, { kind: 'turn.reset', layer: 'turn', generation: n }),
     async end() {
-      const end = { endReason: 'COMPLETED', endDetail: 'final_answer', endDecidedBy: 'model', endPhase: 'ending' } as const;
-      const more = { endSignal: { name: 'model_stop' }, endUsage: NO_USAGE, endedAt: new Date(), recordedBy: 'turn' } as const;
-      await at.database.db.update(turn).set({ ...end, ...more }).where(eq(turn.id, id));
+      const end = {
+        endReason: 'COMPLETED',
+        endDetail: 'final_answer',
+        endDecidedBy: 'model',
+        endPhase: 'ending',
+      } as const;
+      const more = {
+        endSignal: { name: 'model_stop' },
+        endUsage: NO_USAGE,
+        endedAt: new Date(),
+        recordedBy: 'turn',
+      } as const;
+      await at.database.db
+        .update(turn)
+        .set({ ...end, ...more })
+        .where(eq(turn.id, id));
       at.notifier.moved(job.session);
     },
   };
@@ -71,7 +105,12 @@ describe('a follower', () => {
     await job.end();
     const ends = await Promise.all(followers.map(({ end }) => end));
     for (const { items } of followers) expect(seqs(items)).toEqual(Array.from({ length: 301 }, (_, i) => i + 1));
-    expect(ends[0]).toMatchObject({ job: job.job, state: 'done', end: { reason: 'COMPLETED', decidedBy: 'model' }, text: null });
+    expect(ends[0]).toMatchObject({
+      job: job.job,
+      state: 'done',
+      end: { reason: 'COMPLETED', decidedBy: 'model' },
+      text: null,
+    });
   });
 
   test('goes on behind the event it names', async () => {
@@ -112,7 +151,10 @@ describe('text that is being written', () => {
     const job = await openJob();
     const { items, end } = follow(job);
     await job.begin('a1');
-    await job.write('a1', [[0, 'one '], [1, 'two ']]);
+    await job.write('a1', [
+      [0, 'one '],
+      [1, 'two '],
+    ]);
     await until('the first pieces', () => items.some((item) => line(item) === 'two '));
     await job.write('a1', [[2, 'three']]);
     await until('the last piece', () => items.some((item) => line(item) === 'three'));

@@ -10,7 +10,14 @@ import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { seedJob, seedTurn } from './seed.ts';
 
 const REASONS: readonly EndReason[] = ['COMPLETED', 'BLOCKED', 'MAX_TOKENS', 'ABORTED', 'ERROR', 'INTERRUPTED'];
-const STATUSES: readonly InputStatus[] = ['queued', 'forwarded', 'consumed', 'dropped_by_cancel', 'withdrawn', 'hook_blocked'];
+const STATUSES: readonly InputStatus[] = [
+  'queued',
+  'forwarded',
+  'consumed',
+  'dropped_by_cancel',
+  'withdrawn',
+  'hook_blocked',
+];
 
 const ended = (reason: EndReason) => ({ end: { reason } });
 

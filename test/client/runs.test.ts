@@ -45,7 +45,10 @@ describe('pages', () => {
     await addTenant(at.database, 'pages');
     const made: string[] = [];
     for (let i = 0; i < 5; i += 1) made.push((await seedJob(at.database, 'pages')).job);
-    await at.database.db.update(job).set({ createdAt: sql`'2026-01-02T03:04:05.678901Z'::timestamptz` }).where(eq(job.tenant, 'pages'));
+    await at.database.db
+      .update(job)
+      .set({ createdAt: sql`'2026-01-02T03:04:05.678901Z'::timestamptz` })
+      .where(eq(job.tenant, 'pages'));
     const seen: string[] = [];
     let cursor: string | undefined;
     do {
@@ -64,9 +67,12 @@ describe('pages', () => {
     await expect(at.runs.list('other', { cursor: next! })).rejects.toBeInstanceOf(BadPosition);
   });
 
-  test.each(['', 'x', 'bm90IGpzb24', Buffer.from('["2026","a","b"]').toString('base64url')])('the cursor %j is refused', async (cursor) => {
-    await expect(at.runs.list('pages', { cursor })).rejects.toBeInstanceOf(BadPosition);
-  });
+  test.each(['', 'x', 'bm90IGpzb24', Buffer.from('["2026","a","b"]').toString('base64url')])(
+    'the cursor %j is refused',
+    async (cursor) => {
+      await expect(at.runs.list('pages', { cursor })).rejects.toBeInstanceOf(BadPosition);
+    },
+  );
 });
 
 // Case 49: one check for every verb, and one shape for "not yours" and "not there".
@@ -108,7 +114,9 @@ describe('cancel', () => {
     const ask = () => at.runs.cancel('default', made.job, { by: 'test', why: 'enough', id: 'mine' });
     await expect(ask()).rejects.toBeInstanceOf(EngineAway);
     await expect(ask()).rejects.toBeInstanceOf(EngineAway);
-    const { rows } = await at.database.db.execute(sql`select id, by, why, decided_by from pawl.cancel where turn = ${turn}`);
+    const { rows } = await at.database.db.execute(
+      sql`select id, by, why, decided_by from pawl.cancel where turn = ${turn}`,
+    );
     expect(rows).toEqual([{ id: `${made.session}/mine`, by: 'test', why: 'enough', decided_by: 'user' }]);
   });
 });

@@ -5,8 +5,7 @@ import { contentHash, rootHash } from '../../activities/store/hash.ts';
 import { type AcceptedJob, storeJob } from '../../activities/store/intake.ts';
 import { StreamListener, StreamNotifier } from '../../activities/store/notify.ts';
 import { type StoredAgent, tenant, toolList, turn } from '../../activities/store/schema.ts';
-import type { Catalogue } from '../../client/index.ts';
-import { createRuns } from '../../client/index.ts';
+import { type Catalogue, createRuns } from '../../client/index.ts';
 import { DEFAULT_LIMITS } from '../../workflows/core/policy.ts';
 import { turnIdOf } from '../../workflows/messages.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -36,7 +35,14 @@ export async function storeOnly() {
   const connection = Connection.lazy({ address: '127.0.0.1:1', connectTimeout: 200 });
   const listener = new StreamListener(() => new pg.Client({ connectionString: database.url }));
   const temporal = new Client({ connection });
-  const runs = createRuns({ database, temporal, taskQueue: 'none', catalogue: CATALOGUE, listener });
+  const runs = createRuns({
+    database,
+    temporal,
+    taskQueue: 'none',
+    catalogue: CATALOGUE,
+    listener,
+    engineLimitMs: 300,
+  });
   const notifier = new StreamNotifier(database.pool);
   return {
     database,
@@ -57,7 +63,11 @@ export async function addTenant({ db }: TestDatabase, id: string): Promise<void>
 }
 
 /** A job that nobody works on. */
-export async function seedJob({ db }: TestDatabase, owner = 'default', key = randomBytes(8).toString('hex')): Promise<AcceptedJob> {
+export async function seedJob(
+  { db }: TestDatabase,
+  owner = 'default',
+  key = randomBytes(8).toString('hex'),
+): Promise<AcceptedJob> {
   const found = CATALOGUE.workspace(undefined, key);
   if (!found.ok) throw new Error(found.why);
   const request = { tenant: owner, key, fingerprint: key, agent: AGENT, workspace: found.workspace };

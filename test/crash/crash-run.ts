@@ -142,6 +142,17 @@ export class CrashRun {
     return child;
   }
 
+  /** Waits until a process has killed itself where it was told to. */
+  async dies(child: Child, { when, at }: Boundary, limitMs = 60_000): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), limitMs);
+    });
+    const signal = await Promise.race([child.died, late]);
+    clearTimeout(timer);
+    if (signal !== 'SIGKILL') throw new Error(`no death ${when} ${at} (${signal}); so far: ${await this.#soFar()}`);
+  }
+
   /** Waits until the turn has its end and its session has come to rest. */
   async ended(limitMs = 50_000): Promise<void> {
     const { db } = this.house.database;

@@ -2,38 +2,37 @@ import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import pg from 'pg';
 
-/** Where a process of ours dies: a commit of the store, a statement of its own, or the rename that puts a file in its place. */
-export type BoundaryName = keyof typeof COMMITS | keyof typeof STATEMENTS | 'rename';
+/** Where a process of ours dies: a commit of the store, or the rename that puts a file in its place. */
+export type BoundaryName = keyof typeof COMMITS | 'rename';
 
 export interface Boundary {
-  readonly at: BoundaryName;
   /** Before it is sent, or when it is acknowledged and before our code hears of it. */
   readonly when: 'before' | 'after';
-  /** The how manieth of this process, from 1. */
-  readonly nth: number;
+  readonly at: BoundaryName;
+  /** Only one that has this text in its statements or values; any, if left out. */
+  readonly having?: string;
   /** After the acknowledgement, this much later: somewhere in the gap that follows. */
   readonly laterMs?: number;
 }
 
-/** A transaction is known by what it writes. */
-const COMMITS = {
-  storeJob: (text: string) => text.includes('insert into "pawl"."job"'),
-  promote: (text: string) => text.includes('insert into "pawl"."turn" '),
-  enterRun: (text: string) => text.includes('insert into "pawl"."turn_run"'),
-  openSample: (text: string) => text.includes('insert into "pawl"."usage"'),
-  closeSample: (text: string) => text.includes('insert into "pawl"."commit"'),
-  closeLost: (text: string) => text.includes('delete from "pawl"."delta"') && text.includes('attempt.lost'),
-  startEffect: (text: string) => text.includes('update "pawl"."effect"') && !text.includes('update "pawl"."call"'),
-  finishCall: (text: string) => text.includes('update "pawl"."call"'),
-  writeEnd: (text: string) => text.includes('insert into "pawl"."outbox"'),
-  rest: (text: string) => text.includes('driver.ended'),
-} as const;
+const inserts = (text: string, table: string) => text.includes(`insert into "pawl"."${table}"`);
+const tells = (text: string, kind: string) => text.includes('insert into pawl.event') && text.includes(`"kind":"${kind}"`);
 
-/** A statement outside of transactions. */
-const STATEMENTS = {
+/** A commit, be it one statement or a transaction, is known by what it writes or by the events that it tells. */
+const COMMITS = {
+  storeJob: (text: string) => inserts(text, 'job'),
+  promote: (text: string) => tells(text, 'turn.opened'),
+  enterRun: (text: string) => inserts(text, 'turn_run'),
+  openSample: (text: string) => tells(text, 'sample.started'),
+  closeSample: (text: string) => tells(text, 'stream.ended') && !tells(text, 'attempt.lost'),
+  closeLost: (text: string) => tells(text, 'stream.ended') && tells(text, 'attempt.lost'),
+  startEffect: (text: string) => tells(text, 'call.started'),
   noteGroup: (text: string) => text.includes('update "pawl"."effect" set "process_group"'),
-  recordLost: (text: string) => text.includes('insert into pawl.event') && text.includes('"attempt.lost"'),
-  recordSettled: (text: string) => text.includes('insert into pawl.event') && text.includes('"effect.settled"'),
+  recordLost: (text: string) => tells(text, 'attempt.lost') && !tells(text, 'stream.ended'),
+  recordSettled: (text: string) => tells(text, 'effect.settled') && !tells(text, 'call.finished'),
+  finishCall: (text: string) => tells(text, 'call.finished'),
+  writeEnd: (text: string) => tells(text, 'turn.ended'),
+  rest: (text: string) => tells(text, 'driver.ended'),
 } as const;
 
 /** Nothing of this process runs after this line. */
@@ -43,69 +42,75 @@ function die(): never {
 }
 
 /** Arms this process: it ends itself with SIGKILL at that boundary. Product code knows nothing of it. */
-export function dieAt(boundary: Boundary): void {
-  let passed = 0;
-  const isIt = (name: BoundaryName) => name === boundary.at && ++passed === boundary.nth;
-  const after = () => (boundary.laterMs === undefined ? die() : void setTimeout(die, boundary.laterMs));
-  watchStore(isIt, boundary.when, after);
-  watchRename(isIt, boundary.when, after);
+export function dieAt({ when, at, having, laterMs }: Boundary): void {
+  const passes = (text: string) => having === undefined || text.includes(having);
+  const moment: Moment = {
+    before: () => {
+      if (when === 'before') die();
+    },
+    after: () => {
+      if (when === 'before') return;
+      if (laterMs === undefined) die();
+      setTimeout(die, laterMs);
+    },
+  };
+  if (at === 'rename') watchRename(passes, moment);
+  else watchStore((text) => COMMITS[at](text) && passes(text), moment);
+}
+
+interface Moment {
+  before(): void;
+  after(): void;
 }
 
 type Query = (this: object, ...args: unknown[]) => unknown;
 
-function watchStore(isIt: (name: BoundaryName) => boolean, when: Boundary['when'], after: () => void): void {
+function watchStore(isIt: (text: string) => boolean, moment: Moment): void {
   const open = new WeakMap<object, string[]>();
   const prototype = pg.Client.prototype as unknown as { query: Query };
   const { query } = prototype;
   prototype.query = function (...args) {
-    const text = textOf(args);
-    const name = nameOf(text, open, this);
-    if (name === null || !isIt(name)) return query.apply(this, args);
-    if (when === 'before') die();
+    const commit = commitOf(textOf(args), open, this);
+    if (commit === null || !isIt(commit)) return query.apply(this, args);
+    moment.before();
     const callback = args[args.length - 1];
-    if (typeof callback === 'function') {
-      args[args.length - 1] = (...results: unknown[]) => {
-        after();
-        (callback as (...all: unknown[]) => void)(...results);
-      };
-      return query.apply(this, args);
+    if (typeof callback !== 'function') {
+      return (query.apply(this, args) as Promise<unknown>).then((result) => {
+        moment.after();
+        return result;
+      });
     }
-    return (query.apply(this, args) as Promise<unknown>).then((result) => {
-      after();
-      return result;
-    });
+    args[args.length - 1] = (...results: unknown[]) => {
+      moment.after();
+      (callback as (...all: unknown[]) => void)(...results);
+    };
+    return query.apply(this, args);
   };
 }
 
 function textOf([first, second]: readonly unknown[]): string {
-  const text = typeof first === 'string' ? first : ((first as { text?: string } | undefined)?.text ?? '');
-  const values = Array.isArray(second) ? second : ((first as { values?: unknown[] } | undefined)?.values ?? []);
-  return [text, ...values.filter((value) => typeof value === 'string')].join('\n');
+  const config = (typeof first === 'string' ? { text: first } : first) as { text?: string; values?: unknown[] };
+  const values = Array.isArray(second) ? second : (config.values ?? []);
+  return [config.text ?? '', ...values.filter((value) => typeof value === 'string')].join('\n');
 }
 
-function nameOf(text: string, open: WeakMap<object, string[]>, client: object): BoundaryName | null {
+/** What becomes durable with this statement; null inside a transaction. */
+function commitOf(text: string, open: WeakMap<object, string[]>, client: object): string | null {
   const statements = open.get(client);
   if (/^begin\b/i.test(text)) open.set(client, []);
-  else if (/^rollback\b/i.test(text)) open.delete(client);
-  else if (/^commit\b/i.test(text)) {
-    open.delete(client);
-    return find(COMMITS, statements?.join('\n') ?? '');
-  } else if (statements) statements.push(text);
-  else return find(STATEMENTS, text);
-  return null;
+  else if (/^(commit|rollback)\b/i.test(text)) open.delete(client);
+  else if (statements) statements.push(text);
+  else return text;
+  return /^commit\b/i.test(text) ? (statements?.join('\n') ?? '') : null;
 }
 
-function find<K extends BoundaryName>(names: Readonly<Record<K, (text: string) => boolean>>, text: string): K | null {
-  return (Object.keys(names) as K[]).find((name) => names[name](text)) ?? null;
-}
-
-function watchRename(isIt: (name: BoundaryName) => boolean, when: Boundary['when'], after: () => void): void {
+function watchRename(passes: (path: string) => boolean, moment: Moment): void {
   const { rename } = fs;
   fs.rename = async (from, to) => {
-    if (!String(from).includes('/.pawl-') || !isIt('rename')) return await rename(from, to);
-    if (when === 'before') die();
+    const isIt = String(from).includes('/.pawl-') && passes(String(to));
+    if (isIt) moment.before();
     await rename(from, to);
-    after();
+    if (isIt) moment.after();
   };
   syncBuiltinESMExports();
 }

@@ -125,11 +125,13 @@ describe('a turn that continues as new', () => {
   });
 
   it('is cancelled whenever the cancel comes around that moment', { timeout: 60_000 }, async () => {
-    const turns = await Promise.all(Array.from({ length: 16 }, (_, n) => almostOver(`around ${n}`)));
+    const moments = ['stream.ended', 'call.requested', 'call.finished', 'batch.ended', 'sample.started'] as const;
+    const turns = await Promise.all([...moments, ...moments].map((_, n) => almostOver(`around ${n}`)));
     const where = await Promise.all(
       turns.map(async ({ session, turn, first, runId }, n) => {
+        const moment = moments[n % moments.length] ?? 'stream.ended';
         first.release();
-        await sleep(Math.random() * 25 * n);
+        await until(moment, async () => only(await at.events(session), moment).length > (moment === 'sample.started' ? 1 : 0));
         await (n % 2 === 0 ? cancelTurn(at, turn, 'anybody') : cancelByEngine(at, turn));
         await expectAborted(session, ['sampling', 'tools']);
         const rows = await cancelsOf(at, turn);
@@ -156,7 +158,7 @@ it('has one end and a true answer when 50 cancels race the completion', { timeou
       const turn = `${session}/1`;
       const [, cancelled] = await Promise.all([
         sleep(n * 20).then(() => stop.release()),
-        sleep(n * 20 + Math.random() * 200 - 40).then(() => cancelTurn(at, turn, 'racer')),
+        sleep(n * 20 + Math.random() * 150).then(() => cancelTurn(at, turn, 'racer')),
       ]);
       const end = await at.ended(session);
       const engine = await closedStatus(at, turnWorkflowId(turn));
@@ -180,19 +182,18 @@ it('has one end and a true answer when 50 cancels race the completion', { timeou
 // The row of a turn is there before its workflow is: a cancel of the session may find the one without the other.
 it('ends or completes every turn whose session is cancelled while it opens', { timeout: 60_000 }, async () => {
   const sessions = await Promise.all(
-    Array.from({ length: 16 }, async (_, n) => {
+    Array.from({ length: 10 }, async (_, n) => {
       talk.on(`opening ${n}`, () => say('Done.'));
       const { session } = await at.submit(`opening ${n}`);
-      await sleep(n * 8 * Math.random());
+      await sleep(n * 10 * Math.random());
       await sessionHandle(at, session).cancel();
       return session;
     }),
   );
   const ends = await Promise.all(
     sessions.map(async (session) => {
-      const asked = Date.now();
       const end = await at.ended(session, 1, 25_000);
-      return `${end.endReason}/${end.endDetail} ${Date.now() - asked > 5_000 ? 'late' : ''}`.trim();
+      return `${end.endReason}/${end.endDetail}`;
     }),
   );
   note('sessions cancelled while their turn opens', tally(ends));

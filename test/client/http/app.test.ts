@@ -1,0 +1,202 @@
+import { describe, expect, test } from 'vitest';
+import { createApp } from '../../../client/http/app.ts';
+import { ProblemSchema } from '../../../client/http/problem.ts';
+import { BadPosition, EngineAway, type Runs, StoreAway } from '../../../client/index.ts';
+
+const SECRET = 'postgres://pawl:secret@host/db';
+
+/** A facade of which a test says what it does; anything else is a fault of the test. */
+function stub(part: Partial<Runs> = {}): Runs {
+  const unexpected = () => {
+    throw new Error(`unexpected call, ${SECRET}`);
+  };
+  const verbs = ['submit', 'get', 'list', 'events', 'cancel', 'show', 'ps', 'check'] as const;
+  return { ...(Object.fromEntries(verbs.map((verb) => [verb, unexpected])) as unknown as Runs), ...part };
+}
+
+const JSON_BODY = { 'content-type': 'application/json' };
+const KEYED = { ...JSON_BODY, 'idempotency-key': 'k1' };
+const post = (body: unknown, headers: Record<string, string> = KEYED): RequestInit => ({
+  method: 'POST',
+  headers,
+  body: typeof body === 'string' ? body : JSON.stringify(body),
+});
+const rejects = (error: Error) => () => Promise.reject(error);
+const refused = (submitted: Awaited<ReturnType<Runs['submit']>>) => stub({ submit: () => Promise.resolve(submitted) });
+
+const TICKET = post({ text: 'fix it' });
+const NOBODY = stub();
+
+describe('what goes wrong is a problem document', () => {
+  test.each<[string, Runs, string, RequestInit, number, string, RegExp]>([
+    ['no key', NOBODY, '/v1/jobs', post({ text: 'x' }, JSON_BODY), 400, 'idempotency-key-missing', /Idempotency-Key/],
+    [
+      'an empty key',
+      NOBODY,
+      '/v1/jobs',
+      post({ text: 'x' }, { ...JSON_BODY, 'idempotency-key': '' }),
+      400,
+      'idempotency-key-missing',
+      /Idempotency-Key/,
+    ],
+    ['broken JSON', NOBODY, '/v1/jobs', post('{"text":'), 400, 'body-not-json', /JSON/],
+    [
+      'no JSON type',
+      NOBODY,
+      '/v1/jobs',
+      post('{"text":"x"}', { ...KEYED, 'content-type': 'text/plain' }),
+      415,
+      'not-json-type',
+      /application\/json/,
+    ],
+    ['no text', NOBODY, '/v1/jobs', post({}), 422, 'bad-body', /text/],
+    ['blank text', NOBODY, '/v1/jobs', post({ text: ' \n' }), 422, 'bad-body', /no text/],
+    ['an array', NOBODY, '/v1/jobs', post([]), 422, 'bad-body', /./],
+    ['a field that there is not', NOBODY, '/v1/jobs', post({ text: 'x', agnet: 'y' }), 422, 'bad-body', /agnet/],
+    ['too large', NOBODY, '/v1/jobs', post({ text: 'x'.repeat(1_048_576) }), 413, 'too-large', /workspace/],
+    [
+      'unknown agent',
+      refused({ kind: 'unknown_agent', asked: 'b', known: ['a'] }),
+      '/v1/jobs',
+      TICKET,
+      422,
+      'unknown-agent',
+      /a/,
+    ],
+    [
+      'bad workspace',
+      refused({ kind: 'workspace_refused', why: 'It is outside.' }),
+      '/v1/jobs',
+      TICKET,
+      422,
+      'workspace-refused',
+      /outside/,
+    ],
+    [
+      'key conflict',
+      refused({ kind: 'conflict', job: 'job_1' }),
+      '/v1/jobs',
+      TICKET,
+      409,
+      'key-conflict',
+      /another key/,
+    ],
+    ['engine away', stub({ submit: rejects(new EngineAway()) }), '/v1/jobs', TICKET, 503, 'engine-away', /safe/],
+    ['store away', stub({ list: rejects(new StoreAway()) }), '/v1/jobs', {}, 503, 'store-away', /safe/],
+    ['not healthy', stub({ check: rejects(new EngineAway()) }), '/healthz', {}, 503, 'engine-away', /safe/],
+    [
+      'bad cursor',
+      stub({ list: rejects(new BadPosition('Begin again.')) }),
+      '/v1/jobs?cursor=x',
+      {},
+      400,
+      'bad-position',
+      /again/,
+    ],
+    ['bad state', NOBODY, '/v1/jobs?state=lost', {}, 400, 'bad-request', /state/],
+    ['bad limit', NOBODY, '/v1/jobs?limit=0', {}, 400, 'bad-request', /limit/],
+    ['unknown job', stub({ get: () => Promise.resolve(null) }), '/v1/jobs/job_1', {}, 404, 'unknown-job', /id/],
+    [
+      'unknown job, events',
+      stub({ get: () => Promise.resolve(null) }),
+      '/v1/jobs/job_1/events',
+      {},
+      404,
+      'unknown-job',
+      /id/,
+    ],
+    [
+      'unknown job, cancel',
+      stub({ cancel: () => Promise.resolve(null) }),
+      '/v1/jobs/job_1/cancel',
+      { method: 'POST' },
+      404,
+      'unknown-job',
+      /id/,
+    ],
+    [
+      'bad position',
+      NOBODY,
+      '/v1/jobs/job_1/events',
+      { headers: { 'last-event-id': 'x' } },
+      400,
+      'bad-position',
+      /event/,
+    ],
+    ['unknown address', NOBODY, '/v2', {}, 404, 'not-found', /openapi/],
+    ['unknown method', NOBODY, '/v1/jobs/job_1', { method: 'DELETE' }, 405, 'method-not-allowed', /GET/],
+    ['a fault of ours', NOBODY, '/v1/jobs', {}, 500, 'internal', /log/],
+  ])('%s', async (_name, runs, path, init, status, type, detail) => {
+    const response = await createApp(runs).request(path, init);
+    const text = await response.text();
+    expect(response.status, text).toBe(status);
+    expect(response.headers.get('content-type')).toBe('application/problem+json');
+    const problem = ProblemSchema.parse(JSON.parse(text));
+    expect(problem).toMatchObject({ type: `urn:pawl:problem:${type}`, status });
+    expect(problem.detail).toMatch(detail);
+    expect(text).not.toMatch(/secret|at .*\.ts:/);
+    expect(response.headers.has('retry-after')).toBe(status === 503);
+  });
+});
+
+// A page of another site can reach 127.0.0.1 through the browser, under its own name (DNS rebinding) or not.
+describe('who may ask', () => {
+  const app = createApp(stub({ check: () => Promise.resolve() }), { hosts: ['pawl.example'] });
+  test.each<[Record<string, string>, number]>([
+    [{ host: 'localhost:4600' }, 200],
+    [{ host: '127.0.0.1:4600' }, 200],
+    [{ host: '[::1]:4600' }, 200],
+    [{ host: 'PAWL.example' }, 200],
+    [{ host: 'evil.example' }, 403],
+    [{ host: 'localhost.evil.example' }, 403],
+    [{ host: '127.0.0.1:4600@evil.example' }, 403],
+    [{ host: 'localhost:4600', origin: 'http://localhost:4600' }, 200],
+    [{ host: 'localhost:4600', origin: 'http://localhost:3000' }, 403],
+    [{ host: 'localhost:4600', origin: 'https://evil.example' }, 403],
+    [{ host: 'localhost:4600', origin: 'null' }, 403],
+  ])('%j: %d', async (headers, status) => {
+    expect((await app.request('/healthz', { headers })).status).toBe(status);
+  });
+});
+
+describe('the OpenAPI document', () => {
+  test('names every route, and no other', async () => {
+    const app = createApp(NOBODY);
+    const document = (await (await app.request('/openapi.json')).json()) as {
+      openapi: string;
+      paths: Record<string, object>;
+    };
+    expect(document.openapi).toBe('3.1.0');
+    const described = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const served = app.routes
+      .filter(({ method, path }) => method !== 'ALL' && path.startsWith('/v1'))
+      .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
+    expect(described.toSorted()).toEqual([...new Set(served)].toSorted());
+  });
+
+  test('says which header and which problems a submit has', async () => {
+    const document = (await (await createApp(NOBODY).request('/openapi.json')).json()) as OpenApi;
+    const submit = document.paths['/v1/jobs']!.post!;
+    expect(submit.parameters).toContainEqual(
+      expect.objectContaining({ name: 'Idempotency-Key', in: 'header', required: true }),
+    );
+    expect(Object.keys(submit.responses)).toEqual([
+      '200',
+      '201',
+      '400',
+      '403',
+      '409',
+      '413',
+      '415',
+      '422',
+      '500',
+      '503',
+    ]);
+  });
+});
+
+interface OpenApi {
+  readonly paths: Record<string, Record<string, { parameters: unknown[]; responses: object }>>;
+}
