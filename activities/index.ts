@@ -1,10 +1,12 @@
 import type { EndTurnRequest, RunToolRequest, SampleRequest } from '../workflows/core/requests.ts';
 import type { Deps } from './deps.ts';
 import { toFailure } from './failures.ts';
+import { beating } from './heartbeat.ts';
 import { recoverTurn } from './recovery/recover-turn.ts';
 import { sweep } from './recovery/sweep.ts';
 import { type AdvanceRequest, advanceSession } from './session/advance-session.ts';
 import { cancelTurnOfSession, hasEnded } from './session/cancel-turn.ts';
+import { newId } from './store/ids.ts';
 import { endTurn } from './turn/end-turn.ts';
 import { runTool } from './turn/run-tool.ts';
 import { sample } from './turn/sample.ts';
@@ -27,8 +29,12 @@ export function createActivities(deps: Deps) {
     advanceSession: act<[AdvanceRequest], Awaited<ReturnType<typeof advanceSession>>>('advanceSession', advanceSession),
     cancelTurnOfSession: act('cancelTurnOfSession', cancelTurnOfSession),
     hasEnded: act<[string], boolean>('hasEnded', hasEnded),
-    recoverTurn: act<[string], Awaited<ReturnType<typeof recoverTurn>>>('recoverTurn', recoverTurn),
-    sweep: act<[], Awaited<ReturnType<typeof sweep>>>('sweep', sweep),
+    recoverTurn: act<[string], Awaited<ReturnType<typeof recoverTurn>>>('recoverTurn', (given, id) =>
+      beating(newId('att'), () => recoverTurn(given, id)),
+    ),
+    sweep: act<[], Awaited<ReturnType<typeof sweep>>>('sweep', (given) =>
+      beating(newId('att'), () => sweep(given)),
+    ),
   };
 }
 

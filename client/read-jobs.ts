@@ -33,7 +33,7 @@ const sortTime = sql<string>`to_char(${job.createdAt} at time zone 'utc', 'YYYY-
 const newestTurn = sql`${turn.id} = (select t.id from pawl.turn t where t.input = ${job.input} order by t.n desc limit 1)`;
 
 /** Ids are ours: whatever else stands in a request names nothing. */
-export function isJobId(id: string): boolean {
+function isJobId(id: string): boolean {
   return /^job_[0-9a-z]{1,64}$/.test(id);
 }
 

@@ -28,11 +28,15 @@ export function actingOn(queue: string): Pick<ReturnType<typeof proxyActivities<
   return proxyActivities<Activities>({ ...heartbeating, ...elsewhere });
 }
 
-/** Short commits of the driver. */
-export const driver = proxyActivities<Activities>({ startToCloseTimeout: '30s', retry });
+/** Short commits of the driver. One that died with its worker is missed after this, and costs no more. */
+export const driver = proxyActivities<Activities>({ startToCloseTimeout: '30s', heartbeatTimeout: '10s', retry });
 
-/** Recovery may wait for a process to be proved dead. */
-export const recovery = proxyActivities<Activities>({ startToCloseTimeout: '5m', retry });
+/** Recovery may have a lot to look at; it beats, so that it goes on soon after its worker died. */
+export const recovery = proxyActivities<Activities>({
+  startToCloseTimeout: '5m',
+  heartbeatTimeout: POLICY.heartbeat.timeoutMs,
+  retry,
+});
 
 /** What an operator can list closed turns by. */
 export function endAttributes(end: End): Record<string, string[]> {

@@ -1,4 +1,11 @@
-import { CancellationScope, condition, continueAsNew, setHandler, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import {
+  CancellationScope,
+  condition,
+  continueAsNew,
+  setHandler,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
 import { apply } from './core/apply.ts';
 import { startable } from './core/batch.ts';
 import { type End, engineStatusOf } from './core/ends.ts';

@@ -33,6 +33,10 @@ async function waitingSessions(deps: Deps): Promise<string[]> {
         and (edit_lock_until is null or edit_lock_until < clock_timestamp())
         and (dispatched_at is null or not exists (
           select 1 from pawl.turn where turn.session = input.session and turn.ended_at is null))
+        -- Background results start no turn after a person stopped the last one: no look can move them.
+        and not (kind in ('call_back', 'agent_end') and coalesce((
+          select end_reason = 'ABORTED' and end_decided_by = 'user' from pawl.turn
+          where turn.session = input.session order by n desc limit 1), false))
       union all
       select substr(receiver, 9) from pawl.outbox
       where acknowledged_at is null and receiver like 'session:%' and created_at < clock_timestamp() - ${after}

@@ -5,7 +5,7 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
 import { isUniqueViolation } from './errors.ts';
 import { recordEvents } from './events.ts';
-import { contentHash, rootHash, storable } from './hash.ts';
+import { contentHash, rootHash, storable, storableDeep } from './hash.ts';
 import { newId } from './ids.ts';
 import { agent, cancel, input, job, type StoredAgent, session, turn } from './schema.ts';
 
@@ -175,10 +175,7 @@ export async function storeCancel(
     const [row] = await tx.select().from(turn).where(eq(turn.id, request.turn)).for('share');
     if (!row) return 'no_such_turn';
     if (row.endedAt) return 'already_ended';
-    await tx
-      .insert(cancel)
-      .values({ ...request, why: request.why === null ? null : storable(request.why) })
-      .onConflictDoNothing();
+    await tx.insert(cancel).values(storableDeep(request)).onConflictDoNothing();
     await recordEvents(tx, row.session, [
       {
         key: `cancel/${request.id}`,

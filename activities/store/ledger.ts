@@ -142,7 +142,10 @@ export async function finishCall(db: Db, closing: CallClosing): Promise<CallStat
     events.length,
   ];
   const { rows } = await db.$client.query<{ status: CallStatus | null }>({ name: 'finish_call', text: FINISH, values });
-  return rows[0]?.status ?? closing.status;
+  if (rows[0]?.status) return rows[0].status;
+  // Another one won while this statement waited for it, and its snapshot is older than that.
+  const [stands] = await db.select({ status: call.status }).from(call).where(eq(call.key, closing.key));
+  return stands?.status ?? closing.status;
 }
 
 /** One statement: result, ledger and events stand or fall together. */
@@ -153,7 +156,8 @@ with won as (
 ), settled as (
   update pawl.effect set state = $6, settled_at = clock_timestamp()
   where key = $1 and $6::text is not null and ($7::text is null or attempt = $7)
-    and (exists (select from won) or state in ('started', 'unknown'))
+    and (exists (select from won) or state in ('started', 'unknown')
+      or ($6 = 'succeeded' and state in ('settled_absent', 'abandoned')))
   returning key
 ), told as (
   select case when exists (select from won) then $9::jsonb

@@ -1,5 +1,5 @@
-import { and, asc, desc, eq, inArray, isNull, max, or, sql } from 'drizzle-orm';
-import { JOINS_RUNNING_TURN } from '../../workflows/core/inputs.ts';
+import { and, asc, desc, eq, inArray, isNull, notInArray, or, sql } from 'drizzle-orm';
+import { BACKGROUND, JOINS_RUNNING_TURN } from '../../workflows/core/inputs.ts';
 import type { Limits } from '../../workflows/core/policy.ts';
 import { turnIdOf } from '../../workflows/messages.ts';
 import type { Db, Tx } from './database.ts';
@@ -84,17 +84,16 @@ function unlocked() {
 
 /** Left-over steering first, then people, then wake-ups; first in first out in each. */
 async function promote(tx: Tx, row: SessionRow, describe: DescribeTools): Promise<OpenTurn | null> {
+  const [last] = await tx.select().from(turn).where(eq(turn.session, row.id)).orderBy(desc(turn.n)).limit(1);
+  const wasStopped = last?.endReason === 'ABORTED' && last.endDecidedBy === 'user';
+  const mayStart = wasStopped ? notInArray(input.kind, [...BACKGROUND]) : undefined;
   const [next] = await tx
     .select()
     .from(input)
-    .where(and(eq(input.session, row.id), eq(input.status, 'queued'), unlocked()))
+    .where(and(eq(input.session, row.id), eq(input.status, 'queued'), unlocked(), mayStart))
     .orderBy(desc(inArray(input.kind, [...JOINS_RUNNING_TURN])), asc(input.class), asc(input.seq))
     .limit(1);
   if (!next) return null;
-  const [last] = await tx
-    .select({ n: max(turn.n) })
-    .from(turn)
-    .where(eq(turn.session, row.id));
   const n = (last?.n ?? 0) + 1;
   const [pinned] = await tx.select().from(agent).where(eq(agent.hash, row.agent));
   const tools = await storeToolList(tx, describe(pinned?.definition.tools ?? []));

@@ -32,7 +32,12 @@ export interface TurnCommit {
   readonly joined: readonly { readonly input: string; readonly message: string }[];
   readonly calls: readonly NewCall[];
   readonly opens: { readonly attempt: string; readonly model: string; readonly outputCapTokens: number } | null;
-  readonly closes: { readonly attempt: string; readonly outcome: string; readonly wasted: boolean; readonly usage: Usage } | null;
+  readonly closes: {
+    readonly attempt: string;
+    readonly outcome: string;
+    readonly wasted: boolean;
+    readonly usage: Usage;
+  } | null;
   readonly events: readonly NewEvent[];
 }
 

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import type { Decider, End } from '../../workflows/core/ends.ts';
 import type { CancelAnswer } from '../../workflows/core/journal.ts';
 import type { Usage } from '../../workflows/core/sample-outcome.ts';
@@ -6,6 +6,7 @@ import type { Message } from '../../workflows/core/transcript.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import type { FencedTurn } from './fence.ts';
+import { storableDeep } from './hash.ts';
 import { cancel, input, outbox, session, turn } from './schema.ts';
 import { chainOn, type Link, writeLinks } from './transcript.ts';
 
@@ -41,7 +42,7 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
     const owed = await appendOwed(tx, owner, ending);
     const head = owed[owed.length - 1]?.hash ?? owner.head;
     const cancels = await tx.select().from(cancel).where(eq(cancel.turn, owner.id)).orderBy(asc(cancel.seq));
-    const { end, author } = withCancel(ending, cancels);
+    const { end, author } = storableDeep(withCancel(ending, cancels));
     await writeEndRow(tx, owner, ending, end, author, head);
     const headKept = await moveSessionHead(tx, owner, head);
     const dropped = await settleInputs(tx, owner, head, end);
@@ -230,21 +231,10 @@ function endEvent(owner: FencedTurn, ending: TurnEnding, end: End, author: EndAu
 
 /** Locks an open turn for recovery, which has no engine run of its own. Null: it has ended. */
 export async function lockOpenTurn(tx: Tx, turnId: string): Promise<FencedTurn | null> {
-  const [row] = await tx
-    .select({
-      id: turn.id,
-      session: turn.session,
-      stream: session.stream,
-      tenant: session.tenant,
-      generation: turn.generation,
-      head: turn.head,
-      baseHead: turn.baseHead,
-      sessionHead: session.head,
-      workspacePath: session.workspacePath,
-    })
-    .from(turn)
-    .innerJoin(session, eq(session.id, turn.session))
-    .where(and(eq(turn.id, turnId), isNull(turn.endedAt)))
-    .for('no key update', { of: turn });
-  return row ?? null;
+  const { rows } = await tx.execute<FencedTurn & Record<string, unknown>>(sql`
+    select t.id, t.session, s.stream, s.tenant, t.generation, t.head, t.base_head as "baseHead",
+           s.head as "sessionHead", s.workspace_path as "workspacePath"
+    from pawl.turn t join pawl.session s on s.id = t.session
+    where t.id = ${turnId} and t.ended_at is null for no key update of t`);
+  return rows[0] ?? null;
 }

@@ -75,14 +75,14 @@ async function settle(at: ToolAttempt, fence: RunIdentity, row: EffectRow): Prom
   const found = await ask(at, row.details);
   switch (found.kind) {
     case 'done':
-      await recordSettled(at, 'settled_done');
-      return returned(found.result, 'settled_done');
+      await recordSettled(at, row, 'settled_done');
+      return { ...returned(found.result, 'settled_done'), heldBy: row.attempt };
     case 'absent':
-      await recordSettled(at, 'settled_absent');
+      await recordSettled(at, row, 'settled_absent');
       return await begin(at, fence, row.attempt);
     case 'unknown':
-      await recordSettled(at, 'unknown');
-      return unknown(at, null);
+      await recordSettled(at, row, 'unknown');
+      return { ...unknown(at, null), heldBy: row.attempt };
   }
 }
 
@@ -120,10 +120,15 @@ async function recordLost(deps: Deps, at: ToolAttempt, row: EffectRow): Promise<
   );
 }
 
-async function recordSettled(at: ToolAttempt, as: 'settled_done' | 'settled_absent' | 'unknown'): Promise<void> {
+/** Once for each lost attempt, though whoever settles it may be lost as well. */
+async function recordSettled(
+  at: ToolAttempt,
+  row: EffectRow,
+  as: 'settled_done' | 'settled_absent' | 'unknown',
+): Promise<void> {
   await recordEvents(at.deps.database.db, at.owner.session, [
     {
-      key: `settled/${at.attempt}`,
+      key: `settled/${row.attempt ?? row.key}`,
       turn: at.owner.id,
       event: { kind: 'effect.settled', layer: 'batch', key: at.call.key, as, by: 'reconcile' },
     },

@@ -10,6 +10,8 @@ export interface CallOutcome {
   readonly result: ToolResult;
   /** The ledger's new state; null for a reader. */
   readonly effect: EffectState | null;
+  /** The attempt that the ledger names, where another one tells what became of it. */
+  readonly heldBy?: string | null;
 }
 
 export function returned(result: ToolResult, effect: EffectState | null): CallOutcome {

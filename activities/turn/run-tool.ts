@@ -73,7 +73,7 @@ async function runReader(at: ToolAttempt): Promise<CallOutcome> {
 }
 
 async function keep(at: ToolAttempt, outcome: CallOutcome): Promise<CallStatus> {
-  return await store(at.deps, at.owner, at.call, outcome, at.attempt);
+  return await store(at.deps, at.owner, at.call, outcome, outcome.heldBy ?? at.attempt);
 }
 
 async function store(

@@ -43,11 +43,9 @@ export class Progress {
     const { event } = recorded;
     switch (event.kind) {
       case 'stream.ended': {
-        const failed =
-          event.reason === 'error' || event.reason === 'stalled'
-            ? `  ✗ no reply: ${event.failure ?? event.reason}`
-            : null;
-        return this.#message(event.attempt, text ?? '') + (failed === null ? '' : this.#line(failed));
+        if (text !== null) return this.#message(event.attempt, text);
+        const fault = event.failure ?? (event.reason === 'stalled' ? 'stalled' : null);
+        return this.#drop(event.attempt) + (fault === null ? '' : this.#line(`  ✗ no reply: ${fault}`));
       }
       // Readers have no start of their own.
       case 'call.requested':
@@ -68,9 +66,7 @@ export class Progress {
           `  ↻ ${event.layer === 'stream' ? 'a model request' : 'an attempt of a call'} was lost with its worker`,
         );
       case 'attempt.discarded':
-        return this.#shown.delete(event.attempt)
-          ? this.#line('  ↻ the text above is dropped; the model is asked again')
-          : '';
+        return this.#drop(event.attempt);
       case 'cancel.requested':
         return this.#line('  ! cancel requested');
       case 'input.dropped':
@@ -91,6 +87,10 @@ export class Progress {
       return rest + this.#freshLine();
     }
     return this.#line(printable(text).replace(/\n+$/, ''));
+  }
+
+  #drop(attempt: string): string {
+    return this.#shown.delete(attempt) ? this.#line('  ↻ the text above was not kept') : '';
   }
 
   #line(line: string): string {

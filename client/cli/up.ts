@@ -38,7 +38,7 @@ export async function up(options: UpOptions, output: Output): Promise<number> {
     await listOldJobs(runs, output);
     output.line(addresses(house, apiUrl, joined));
     const ticket = options.text === undefined ? demo.sample(house) : { text: options.text };
-    if (demo.notice !== null) output.line(demo.notice);
+    if (demo.notice !== null && !joined) output.line(demo.notice);
     const end =
       ticket && !interrupt.signal.aborted ? await run(runs, ticket, { house, apiUrl }, output, interrupt.signal) : null;
     if (options.once || joined) return end ? exitCodeOf(end) : ticket ? EXIT.interrupted : EXIT.ok;
@@ -80,10 +80,10 @@ async function openDoors(house: House, options: UpOptions, cleanup: Cleanup, out
   const runs = createRuns(house);
   const { api } = house.addresses;
   if (!house.owner && api !== null) return { runs, apiUrl: api, joined: true };
-  const worker = await keepWorker(house, output);
-  cleanup.add(() => worker.stop());
   const server = await openApi(runs, { port: options.port }, output);
   cleanup.add(() => server.close());
+  const worker = await keepWorker(house, output);
+  cleanup.add(() => worker.stop());
   house.publish({ apiUrl: server.url });
   return { runs, apiUrl: server.url, joined: false };
 }

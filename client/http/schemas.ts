@@ -26,7 +26,7 @@ const End = z
   })
   .openapi('End');
 
-export const JobSchema = z
+const JobSchema = z
   .object({
     id: z.string().openapi({ example: 'job_0ml3x9q2b5f0' }),
     session: z.string(),

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { App } from './app.ts';
 
-export const USUAL_PORT = 4600;
+const USUAL_PORT = 4600;
 
 export interface HttpOptions {
   readonly app: App;

@@ -20,7 +20,7 @@ const AGENT: StoredAgent = {
   limits: DEFAULT_LIMITS,
 };
 
-export const CATALOGUE: Catalogue = {
+const CATALOGUE: Catalogue = {
   names: [AGENT.name],
   agent: (name) => (name === undefined || name === AGENT.name ? AGENT : null),
   workspace: (path) =>

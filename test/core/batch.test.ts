@@ -11,7 +11,8 @@ const writes = (...keys: string[]) => ({ effect: 'idempotent', locks: keys.map(w
 const alone = { effect: 'once', locks: [] } as const;
 
 type Line = readonly [change: Partial<CallRef>, state: BatchCall['state']];
-const lines = (...all: readonly Line[]): BatchCall[] => all.map(([change, state], ordinal) => ({ ref: ref(ordinal, change), state }));
+const lines = (...all: readonly Line[]): BatchCall[] =>
+  all.map(([change, state], ordinal) => ({ ref: ref(ordinal, change), state }));
 
 describe('what may begin', () => {
   test.each<[name: string, calls: BatchCall[], begins: number[]]>([
@@ -20,22 +21,66 @@ describe('what may begin', () => {
     ['the second writer once the first is back', lines([writes('f'), 'error'], [writes('f'), 'queued']), [1]],
     ['not while the first runs', lines([writes('f'), 'running'], [writes('f'), 'queued']), []],
     ['writers of two files, both', lines([writes('f'), 'queued'], [writes('g'), 'queued']), [0, 1]],
-    ['readers of one file together', lines([reads('f'), 'running'], [reads('f'), 'queued'], [reads('f'), 'queued']), [1, 2]],
+    [
+      'readers of one file together',
+      lines([reads('f'), 'running'], [reads('f'), 'queued'], [reads('f'), 'queued']),
+      [1, 2],
+    ],
     ['a writer waits for earlier readers', lines([reads('f'), 'running'], [writes('f'), 'queued']), []],
-    ['a reader waits for an earlier writer', lines([writes('f'), 'queued'], [reads('f'), 'queued'], [reads('g'), 'queued']), [0, 2]],
+    [
+      'a reader waits for an earlier writer',
+      lines([writes('f'), 'queued'], [reads('f'), 'queued'], [reads('g'), 'queued']),
+      [0, 2],
+    ],
     // Trap: a reader that overtakes a waiting writer would read what the model meant to be changed before.
-    ['no reader overtakes a writer that waits', lines([reads('f'), 'running'], [writes('f'), 'queued'], [reads('f'), 'queued']), []],
-    ['an earlier reader may run beside a later writer’s wait', lines([reads('f'), 'queued'], [writes('f'), 'queued']), [0]],
-    ['one lock of several is enough to wait', lines([writes('a', 'b'), 'running'], [writes('b', 'c'), 'queued'], [writes('c'), 'queued']), []],
+    [
+      'no reader overtakes a writer that waits',
+      lines([reads('f'), 'running'], [writes('f'), 'queued'], [reads('f'), 'queued']),
+      [],
+    ],
+    [
+      'an earlier reader may run beside a later writer’s wait',
+      lines([reads('f'), 'queued'], [writes('f'), 'queued']),
+      [0],
+    ],
+    [
+      'one lock of several is enough to wait',
+      lines([writes('a', 'b'), 'running'], [writes('b', 'c'), 'queued'], [writes('c'), 'queued']),
+      [],
+    ],
     ['a once call without locks, alone', lines([alone, 'queued'], [{}, 'queued'], [alone, 'queued']), [0]],
     ['it waits for what runs', lines([{}, 'running'], [alone, 'queued'], [{}, 'queued']), []],
     ['after it the others', lines([alone, 'ok'], [{}, 'queued'], [reads('f'), 'queued']), [1, 2]],
-    ['a once call with locks only minds its locks', lines([{ effect: 'once', locks: [write('f')] }, 'queued'], [{}, 'queued']), [0, 1]],
-    ['a call that is answered already is no obstacle', lines([{ ...alone, verdict: 'answered' }, 'error'], [{}, 'queued']), [1]],
-    ['a call with an open gate does not begin, nor what conflicts with it', lines([{ ...writes('f'), verdict: 'gate' }, 'queued'], [reads('f'), 'queued'], [{}, 'queued']), [2]],
-    ['at most ten at once', lines(...Array.from({ length: 14 }, (): Line => [{}, 'queued'])), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]],
-    ['those that run count', lines(...Array.from({ length: 9 }, (): Line => [{}, 'running']), [{}, 'queued'], [{}, 'queued']), [9]],
-    ['ten that run leave no room', lines(...Array.from({ length: 10 }, (): Line => [{}, 'running']), [{}, 'queued']), []],
+    [
+      'a once call with locks only minds its locks',
+      lines([{ effect: 'once', locks: [write('f')] }, 'queued'], [{}, 'queued']),
+      [0, 1],
+    ],
+    [
+      'a call that is answered already is no obstacle',
+      lines([{ ...alone, verdict: 'answered' }, 'error'], [{}, 'queued']),
+      [1],
+    ],
+    [
+      'a call with an open gate does not begin, nor what conflicts with it',
+      lines([{ ...writes('f'), verdict: 'gate' }, 'queued'], [reads('f'), 'queued'], [{}, 'queued']),
+      [2],
+    ],
+    [
+      'at most ten at once',
+      lines(...Array.from({ length: 14 }, (): Line => [{}, 'queued'])),
+      [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+    ],
+    [
+      'those that run count',
+      lines(...Array.from({ length: 9 }, (): Line => [{}, 'running']), [{}, 'queued'], [{}, 'queued']),
+      [9],
+    ],
+    [
+      'ten that run leave no room',
+      lines(...Array.from({ length: 10 }, (): Line => [{}, 'running']), [{}, 'queued']),
+      [],
+    ],
     ['nothing, of nothing', [], []],
   ])('%s', (_name, calls, begins) => {
     expect(startable(calls).map((call) => call.ordinal)).toEqual(begins);

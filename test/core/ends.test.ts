@@ -1,5 +1,13 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { continuesByItself, type Decider, END_DETAILS, type End, type EndReason, engineStatusOf } from '../../workflows/core/ends.ts';
+import {
+  continuesByItself,
+  type Decider,
+  END_DETAILS,
+  type End,
+  type EndReason,
+  type Signal,
+  engineStatusOf,
+} from '../../workflows/core/ends.ts';
 import { endOfCode, endOfReply, endOfUnknownEffect } from '../../workflows/core/endings.ts';
 import { endPhaseOf, type Phase } from '../../workflows/core/turn-state.ts';
 import { batch, T0, turn } from './fixtures.ts';
@@ -70,7 +78,7 @@ describe('the type allows no other end', () => {
     // @ts-expect-error no end without a signal
     const noSignal: End = { reason: 'COMPLETED', detail: 'final_answer', decidedBy: 'model', phase: 'ending' };
     // @ts-expect-error a limit names itself and how much of it was used
-    const noAmount: End = { reason: 'ABORTED', detail: 'budget', decidedBy: 'runtime', signal: { name: 'limit' }, phase: 'sampling' };
+    const noAmount: Signal = { name: 'limit', limit: 'steps', allowed: 3 };
     expect([wrongDecider, wrongReason, noSignal, noAmount]).toHaveLength(4);
   });
 });
@@ -87,7 +95,9 @@ test.each<[EndReason, string]>([
 });
 
 test('only what a machine did is continued by itself', () => {
-  const continued = TABLE.filter(([reason, detail]) => continuesByItself({ reason, detail } as Pick<End, 'reason' | 'detail'>));
+  const continued = TABLE.filter(([reason, detail]) =>
+    continuesByItself({ reason, detail } as Pick<End, 'reason' | 'detail'>),
+  );
   expect(continued.map(([, detail]) => detail)).toEqual(['timed_out', 'workspace_lost', 'lost']);
 });
 

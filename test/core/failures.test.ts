@@ -59,7 +59,12 @@ describe('rests on a durable timer, one budget spent', () => {
   });
 });
 
-type Ends = [name: string, failure: ProviderFailure, tries: Partial<Tries>, end: Pick<End, 'reason' | 'detail' | 'signal'>];
+type Ends = [
+  name: string,
+  failure: ProviderFailure,
+  tries: Partial<Tries>,
+  end: Pick<End, 'reason' | 'detail' | 'signal'>,
+];
 const spent = (cause: string, used: number) =>
   ({ reason: 'ERROR', detail: 'provider_unavailable', signal: { name: 'retries_spent', cause, used } }) as const;
 const refused = (cause: string, status: number) =>
@@ -77,16 +82,26 @@ describe('ends, with nothing spent', () => {
     ['a wait of more than 24 h', limited(24 * HOUR + 1), {}, spent('rate_limited', 1)],
     // Trap: short quotas that never end would hold a turn for ever, since rests are not running time.
     ['parked for 24 h in all', limited(HOUR, true), { parkedMs: 24 * HOUR }, spent('rate_limited', 1)],
-    ['a fourth 401', auth, { auth: 3 }, {
-      reason: 'ERROR',
-      detail: 'auth',
-      signal: { name: 'provider_answer', cause: 'auth', status: 401 },
-    }],
-    ['overflow', { kind: 'overflow' }, {}, {
-      reason: 'MAX_TOKENS',
-      detail: 'context_limit',
-      signal: { name: 'provider_answer', cause: 'overflow' },
-    }],
+    [
+      'a fourth 401',
+      auth,
+      { auth: 3 },
+      {
+        reason: 'ERROR',
+        detail: 'auth',
+        signal: { name: 'provider_answer', cause: 'auth', status: 401 },
+      },
+    ],
+    [
+      'overflow',
+      { kind: 'overflow' },
+      {},
+      {
+        reason: 'MAX_TOKENS',
+        detail: 'context_limit',
+        signal: { name: 'provider_answer', cause: 'overflow' },
+      },
+    ],
     ['too large', { kind: 'too_large' }, {}, refused('too_large', 413)],
     ['an invalid request', { kind: 'invalid_request', status: 422 }, {}, refused('invalid_request', 422)],
   ])('%s', (_name, failure, tries, end) => {

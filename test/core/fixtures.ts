@@ -1,7 +1,15 @@
+import type { End } from '../../workflows/core/ends.ts';
 import { NO_USAGE, type SampleOutcome, type Usage } from '../../workflows/core/sample-outcome.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../workflows/core/policy.ts';
 import type { CallRef } from '../../workflows/core/tools.ts';
-import { type BatchCall, FRESH_TRIES, openTurn, type Phase, type Tries, type TurnState } from '../../workflows/core/turn-state.ts';
+import {
+  type BatchCall,
+  FRESH_TRIES,
+  openTurn,
+  type Phase,
+  type Tries,
+  type TurnState,
+} from '../../workflows/core/turn-state.ts';
 
 /** When every turn of these tests opens, ms since the epoch. */
 export const T0 = 1_000_000;
@@ -28,7 +36,14 @@ export function frozen<T>(value: T): T {
 }
 
 export function ref(ordinal: number, change: Partial<CallRef> = {}): CallRef {
-  const plain = { tool: 'read_file', runs: 'activity', effect: 'none', argsHash: 'a', locks: [], verdict: 'run' } as const;
+  const plain = {
+    tool: 'read_file',
+    runs: 'activity',
+    effect: 'none',
+    argsHash: 'a',
+    locks: [],
+    verdict: 'run',
+  } as const;
   return { ordinal, ...plain, ...change };
 }
 
@@ -49,3 +64,21 @@ export function changed(before: TurnState, after: TurnState): Partial<TurnState>
   );
   return Object.fromEntries(entries);
 }
+
+export const COMPLETED: End = {
+  reason: 'COMPLETED',
+  detail: 'final_answer',
+  decidedBy: 'model',
+  signal: { name: 'model_stop' },
+  phase: 'ending',
+};
+
+export const CANCELLED: End = {
+  reason: 'ABORTED',
+  detail: 'user_cancel',
+  decidedBy: 'user',
+  signal: { name: 'cancel_request' },
+  phase: 'sampling',
+};
+
+export const endOf = (state: TurnState) => (state.phase.kind === 'ending' ? state.phase.end : null);

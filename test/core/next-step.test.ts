@@ -4,24 +4,16 @@ import { chargedTokens, limitReached } from '../../workflows/core/limits.ts';
 import { nextStep, type Step } from '../../workflows/core/next-step.ts';
 import { NO_USAGE } from '../../workflows/core/sample-outcome.ts';
 import type { TurnState } from '../../workflows/core/turn-state.ts';
-import { batch, ref, T0, turn } from './fixtures.ts';
+import { batch, CANCELLED, COMPLETED, ref, T0, turn } from './fixtures.ts';
 
-const CANCELLED: End = {
-  reason: 'ABORTED',
-  detail: 'user_cancel',
-  decidedBy: 'user',
-  signal: { name: 'cancel_request' },
-  phase: 'sampling',
-};
-const COMPLETED: End = {
-  reason: 'COMPLETED',
-  detail: 'final_answer',
-  decidedBy: 'model',
-  signal: { name: 'model_stop' },
-  phase: 'ending',
-};
 const resting = { kind: 'resting', untilMs: T0 + 500, cause: 'stalled' } as const;
-const gated = { kind: 'batch', calls: [{ ref: ref(0), state: 'queued' }, { ref: ref(1, { verdict: 'gate' }), state: 'queued' }] } as const;
+const gated = {
+  kind: 'batch',
+  calls: [
+    { ref: ref(0), state: 'queued' },
+    { ref: ref(1, { verdict: 'gate' }), state: 'queued' },
+  ],
+} as const;
 
 describe('the next step', () => {
   test.each<[name: string, state: TurnState, step: Step]>([
@@ -34,11 +26,27 @@ describe('the next step', () => {
     ['a batch runs', turn({ phase: batch('queued', 'running') }), { kind: 'runTools' }],
     ['a call with a gate is asked about first', turn({ phase: gated }), { kind: 'gate', ordinal: 1 }],
     ['a rest lasts until its time', turn({ phase: resting }), { kind: 'rest', forMs: 500 }],
-    ['a rest that is over does not go backwards', turn({ phase: { ...resting, untilMs: T0 - 1 } }), { kind: 'rest', forMs: 0 }],
+    [
+      'a rest that is over does not go backwards',
+      turn({ phase: { ...resting, untilMs: T0 - 1 } }),
+      { kind: 'rest', forMs: 0 },
+    ],
     // Trap: a quota that parks for a day would hold a turn past its own absolute end.
-    ['a rest ends with the turn’s absolute end', turn({ phase: resting, limits: { notAfterMs: T0 + 20 } }), { kind: 'rest', forMs: 20 }],
-    ['an end that is decided finishes', turn({ phase: { kind: 'ending', end: COMPLETED } }), { kind: 'finish', end: COMPLETED }],
-    ['a cancel finishes, whatever was next', turn({ phase: batch('queued'), asked: CANCELLED }), { kind: 'finish', end: CANCELLED }],
+    [
+      'a rest ends with the turn’s absolute end',
+      turn({ phase: resting, limits: { notAfterMs: T0 + 20 } }),
+      { kind: 'rest', forMs: 20 },
+    ],
+    [
+      'an end that is decided finishes',
+      turn({ phase: { kind: 'ending', end: COMPLETED } }),
+      { kind: 'finish', end: COMPLETED },
+    ],
+    [
+      'a cancel finishes, whatever was next',
+      turn({ phase: batch('queued'), asked: CANCELLED }),
+      { kind: 'finish', end: CANCELLED },
+    ],
     // Trap: the reply of a sample that a cancel has not cut in time would turn the cancel into a completion.
     [
       'a cancel wins over an end that came after it',
@@ -59,7 +67,9 @@ describe('the next step', () => {
 
 describe('a limit is used up when spent ≥ limit', () => {
   const usage = { ...NO_USAGE, inputTokens: 100, cachedTokens: 40, outputTokens: 10 };
-  test.each<[name: string, state: TurnState, detail: End['detail'] | null, limit: string, allowed: number, used: number]>([
+  test.each<
+    [name: string, state: TurnState, detail: End['detail'] | null, limit: string, allowed: number, used: number]
+  >([
     ['steps', turn({ step: 3, limits: { maxSteps: 3 } }), 'max_steps', 'steps', 3, 3],
     ['one step left', turn({ step: 2, limits: { maxSteps: 3 } }), null, '', 0, 0],
     ['tokens', turn({ usage, limits: { maxTokens: 70 } }), 'budget', 'tokens', 70, 70],
@@ -68,11 +78,31 @@ describe('a limit is used up when spent ≥ limit', () => {
     ['1 ms left', turn({ runningMs: 59, limits: { maxRunningMs: 60 } }), null, '', 0, 0],
     ['absolute end', turn({ limits: { notAfterMs: T0 } }), 'deadline', 'not_after', T0, T0],
     ['1 ms before it', turn({ limits: { notAfterMs: T0 + 1 } }), null, '', 0, 0],
-    ['no limits at all', turn({ step: 1e6, runningMs: 1e12, limits: { maxSteps: null, maxTokens: null, maxRunningMs: null } }), null, '', 0, 0],
+    [
+      'no limits at all',
+      turn({ step: 1e6, runningMs: 1e12, limits: { maxSteps: null, maxTokens: null, maxRunningMs: null } }),
+      null,
+      '',
+      0,
+      0,
+    ],
     // The first that is used up is named: the order is part of the answer.
-    ['steps before tokens', turn({ step: 1, usage, limits: { maxSteps: 1, maxTokens: 1 } }), 'max_steps', 'steps', 1, 1],
+    [
+      'steps before tokens',
+      turn({ step: 1, usage, limits: { maxSteps: 1, maxTokens: 1 } }),
+      'max_steps',
+      'steps',
+      1,
+      1,
+    ],
   ])('%s', (_name, state, detail, limit, allowed, used) => {
-    const end = detail && { reason: 'ABORTED', detail, decidedBy: 'runtime', signal: { name: 'limit', limit, allowed, used }, phase: 'sampling' };
+    const end = detail && {
+      reason: 'ABORTED',
+      detail,
+      decidedBy: 'runtime',
+      signal: { name: 'limit', limit, allowed, used },
+      phase: 'sampling',
+    };
     expect(limitReached(state)).toEqual(end);
     expect(nextStep(state, T0)).toEqual(end ? { kind: 'finish', end } : expect.objectContaining({ kind: 'sample' }));
   });

@@ -48,16 +48,19 @@ const statuses = fc.oneof(
   { weight: 20, arbitrary: fc.constantFrom<CallStatus[]>('ok', 'error', 'stopped', 'unknown') },
   { weight: 1, arbitrary: fc.constant<CallStatus>('unknown_ends_turn') },
 );
-const locks = fc.uniqueArray(
-  record({ key: fc.constantFrom('f', 'g', 'h'), mode: fc.constantFrom('read', 'write') }),
-  { maxLength: 2, selector: (lock) => lock.key },
-);
+const locks = fc.uniqueArray(record({ key: fc.constantFrom('f', 'g', 'h'), mode: fc.constantFrom('read', 'write') }), {
+  maxLength: 2,
+  selector: (lock) => lock.key,
+});
 const calls = fc
   .array(
     record({
       effect: fc.constantFrom<CallRef['effect'][]>('none', 'idempotent', 'keyed', 'once'),
       locks,
-      verdict: fc.oneof({ weight: 9, arbitrary: fc.constant('run') }, { weight: 1, arbitrary: fc.constant('answered') }),
+      verdict: fc.oneof(
+        { weight: 9, arbitrary: fc.constant('run') },
+        { weight: 1, arbitrary: fc.constant('answered') },
+      ),
     }),
     { minLength: 1, maxLength: 14 },
   )
@@ -79,9 +82,13 @@ const finals = fc.constantFrom<ProviderFailure[]>(
 );
 
 type Bare = SampleOutcome extends infer O ? (O extends SampleOutcome ? Omit<O, 'head'> : never) : never;
-const replies = (of: Arbitrary<readonly CallRef[]>, empty: boolean, finish: Arbitrary<'stop' | 'length' | 'content_filter'>) =>
-  record({ kind: fc.constant('reply' as const), finish, empty: fc.constant(empty), calls: of, usage: usages });
-const failed = (of: Arbitrary<ProviderFailure>) => fc.tuple(of, usages).map(([failure, usage]) => ({ ...failure, usage }));
+const replies = (
+  of: Arbitrary<readonly CallRef[]>,
+  empty: boolean,
+  finish: Arbitrary<'stop' | 'length' | 'content_filter'>,
+) => record({ kind: fc.constant('reply' as const), finish, empty: fc.constant(empty), calls: of, usage: usages });
+const failed = (of: Arbitrary<ProviderFailure>) =>
+  fc.tuple(of, usages).map(([failure, usage]) => ({ ...failure, usage }));
 
 /** `rough`: how many of a hundred requests fail. */
 const outcomes = (rough: number): Arbitrary<Bare> =>
@@ -196,7 +203,9 @@ class World {
       // A straggler: the same call once more, with another word.
       if (this.#pick(fc.nat, 9) === 0) this.#record({ kind: 'call_finished', ordinal, status: 'not_started' });
     }
-    this.#recordStep(this.#pick(fc.nat, 60) === 0 ? { kind: 'failed', type: 'x.y', source: 'tool' } : { kind: 'batch_returned' });
+    this.#recordStep(
+      this.#pick(fc.nat, 60) === 0 ? { kind: 'failed', type: 'x.y', source: 'tool' } : { kind: 'batch_returned' },
+    );
   }
 
   #calls() {

@@ -14,7 +14,10 @@ import { type Heard, type Played, play } from './play.ts';
 /** Holds for whole turns against a world of chance: what fails is printed with its seed. */
 function always(name: string, holds: (played: Played) => void): void {
   test(name, () => {
-    fc.assert(fc.property(fc.gen(), (pick) => holds(play(pick))), { numRuns: 250 });
+    fc.assert(
+      fc.property(fc.gen(), (pick) => holds(play(pick))),
+      { numRuns: 250 },
+    );
   });
 }
 
@@ -51,7 +54,9 @@ always('no budget is exceeded', ({ steps, heard, state }) => {
   expect(state.step).toBeLessThanOrEqual(state.limits.maxSteps ?? Infinity);
   for (const failures of betweenReplies(heard)) {
     const count = (...kinds: string[]) => failures.filter((each) => kinds.includes(each.kind)).length;
-    const parks = failures.filter((each) => each.kind === 'rate_limited' && (each.quota || (each.afterMs ?? 0) > 120_000));
+    const parks = failures.filter(
+      (each) => each.kind === 'rate_limited' && (each.quota || (each.afterMs ?? 0) > 120_000),
+    );
     expect(count('transport', 'stalled', 'overloaded', 'server_error')).toBeLessThanOrEqual(POLICY.transport.attempts);
     expect(count('auth')).toBeLessThanOrEqual(POLICY.auth.attempts + 1);
     // The last one of each may be the one that ends the turn.
@@ -84,7 +89,9 @@ always('every call of a batch that came back has exactly one status, and began a
 always('what may not run together never does, and never more than ten', ({ heard }) => {
   for (const { after, event } of heard) {
     if (event.kind !== 'call_started') continue;
-    const running = callsOf(after).filter((call) => call.state === 'running').map((call) => call.ref);
+    const running = callsOf(after)
+      .filter((call) => call.state === 'running')
+      .map((call) => call.ref);
     expect(running.length).toBeLessThanOrEqual(POLICY.tools.parallel);
     for (const [at, one] of running.entries()) {
       for (const other of running.slice(at + 1)) expect(mayRunBeside(one, other)).toBe(true);

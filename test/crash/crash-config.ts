@@ -1,3 +1,4 @@
+import type { Submission } from '../../client/submit.ts';
 import { type Config, resolveConfig } from '../../worker/config/load.ts';
 import type { Boundary } from './kill-at.ts';
 
@@ -17,6 +18,11 @@ export interface ProcessReady {
   readonly temporalAddress: string;
   readonly databaseUrl: string | null;
   readonly pids: { readonly temporal?: number; readonly postgres?: number };
+}
+
+/** The one job of a run: whoever hands it in, it is the same. */
+export function submissionOf(run: string): Submission {
+  return { tenant: 'default', key: run, text: run, workspace: 'ws' };
 }
 
 /** The configuration that all processes of a run share. */

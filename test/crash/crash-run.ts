@@ -8,12 +8,13 @@ import { eq } from 'drizzle-orm';
 import pg from 'pg';
 import { inject } from 'vitest';
 import { readEvents } from '../../activities/store/events.ts';
-import { turn } from '../../activities/store/schema.ts';
+import { job, turn } from '../../activities/store/schema.ts';
 import { createRuns, type Runs } from '../../client/runs.ts';
+import type { Submitted } from '../../client/submit.ts';
 import { type Hold, hold, lastUserText, type ScriptedProvider, startScriptedProvider } from '../../testing/index.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import { until } from '../support/until.ts';
-import { crashConfig, type ProcessOrder, type ProcessReady } from './crash-config.ts';
+import { crashConfig, type ProcessOrder, type ProcessReady, submissionOf } from './crash-config.ts';
 import type { Boundary } from './kill-at.ts';
 import { prepareFiles, replyTo } from './scenario.ts';
 
@@ -122,10 +123,23 @@ export class CrashRun {
     this.#opened = null;
   }
 
-  async submit(key = this.name): Promise<void> {
-    const submitted = await this.runs.submit({ tenant: 'default', key, text: this.name, workspace: 'ws' });
+  async submit(): Promise<Submitted & { kind: 'accepted' }> {
+    const submitted = await this.runs.submit(submissionOf(this.name));
     if (submitted.kind !== 'accepted') throw new Error(submitted.kind);
     this.session = submitted.session;
+    return submitted;
+  }
+
+  /** Jobs that are in the store under the key of this run; the run goes on with the first. */
+  async stored(): Promise<(typeof job.$inferSelect)[]> {
+    const jobs = await this.house.database.db.select().from(job).where(eq(job.key, this.name));
+    this.session = jobs[0]?.session ?? '';
+    return jobs;
+  }
+
+  /** Lets a held command go on. */
+  releaseShell(): void {
+    rmSync(join(this.workspace, 'hold'), { force: true });
   }
 
   worker(dieAt: Boundary | null = null): Child {

@@ -10,7 +10,8 @@ const STEPS: readonly Reply[] = [
   callTools([{ name: 'write_file', arguments: { path: 'made/new.txt', content: 'written\n' } }]),
   callTools([{ name: 'shell', arguments: { command: 'echo line >> log.txt; while [ -e hold ]; do sleep 0.05; done' } }]),
   callTools([{ name: 'list_files', arguments: {} }], { text: 'Let me see what is there now, before I answer.' }),
-  say('Everything is done as it was asked.'),
+  // Slow enough that some of it is shown before it is kept.
+  paced(say('Everything is done as it was asked, each edit once, and nothing more.'), { betweenChunksMs: 15 }),
 ];
 
 function append(line: string): Reply {

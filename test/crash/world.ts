@@ -14,8 +14,8 @@ import { CALLS, filesOf, RESULTS, SAMPLES, SHELL_ORDER, UNKNOWN } from './scenar
 
 /** What may differ from a run that nobody disturbed; everything else must be the same. */
 export interface Expected {
-  /** `unknown`: the command was interrupted, and the model is told so. */
-  readonly shell: 'ok' | 'unknown';
+  /** `unknown`: the command was interrupted, and the model is told so. `either`: it may have been, but told rightly. */
+  readonly shell: 'ok' | 'unknown' | 'either';
   /** Lines its command has written. */
   readonly lines: 0 | 1 | 'at most 1';
   /** Requests the provider may have got again, under the same key. */
@@ -57,8 +57,10 @@ async function readWorld(run: CrashRun) {
 type World = Awaited<ReturnType<typeof readWorld>>;
 
 /** Compares the world with the one that an undisturbed run leaves. */
-export async function compareWorld(run: CrashRun, expected: Expected): Promise<World> {
+export async function compareWorld(run: CrashRun, allowed: Expected): Promise<World> {
   const world = await readWorld(run);
+  const found = world.calls.some(({ tool, status }) => tool === 'shell' && status === 'ok') ? 'ok' : 'unknown';
+  const expected = { ...allowed, shell: allowed.shell === 'either' ? found : allowed.shell } as const;
   compareEnd(world);
   compareFiles(world, expected);
   compareTranscript(world, expected);

@@ -7,6 +7,7 @@ import { newId } from '../../activities/store/ids.ts';
 import { forward, sessionWorkflowId, turnWorkflowId } from '../../workflows/messages.ts';
 import type { JournalEvent, RecordedEvent } from '../../workflows/core/journal.ts';
 import type { TestHouse } from './test-house.ts';
+import { until } from './until.ts';
 
 export type History = temporal.api.history.v1.IHistory;
 
@@ -73,4 +74,23 @@ export async function lengthen(at: TestHouse, turn: string, events: number): Pro
     if (missing <= 0) return;
     await Promise.all(Array.from({ length: Math.min(missing, 100) }, () => handle.signal(forward, [])));
   }
+}
+
+export interface ExportedHistory {
+  readonly workflowId: string;
+  readonly type: string;
+  readonly status: WorkflowExecutionStatusName;
+  readonly history: History;
+}
+
+/** Every run of every workflow of this house; `atLeast` runs, since visibility comes a moment later. */
+export async function exportHistories(at: TestHouse, atLeast: number): Promise<ExportedHistory[]> {
+  const { workflow } = at.house.temporal;
+  return await until(`${atLeast} runs are listed`, async () => {
+    const found: ExportedHistory[] = [];
+    for await (const { workflowId, runId, type, status } of workflow.list({ query: `TaskQueue = '${at.house.taskQueue}'` })) {
+      found.push({ workflowId, type, status: status.name, history: await workflow.getHandle(workflowId, runId).fetchHistory() });
+    }
+    return found.length >= atLeast ? found : null;
+  });
 }

@@ -41,7 +41,7 @@ export interface TestHouseOptions extends ScriptedProviderOptions {
   readonly agent?: Partial<AgentDefinition>;
   /** More agents, by name; each is like the first one but for what it says. */
   readonly others?: readonly (Partial<AgentDefinition> & { readonly name: string })[];
-  readonly tools?: readonly Tool<never>[];
+  readonly tools?: readonly Tool[];
   /** Start a worker at once; true if left out. */
   readonly worker?: boolean;
 }

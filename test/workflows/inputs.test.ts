@@ -3,9 +3,9 @@ import { asc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { input } from '../../activities/store/schema.ts';
 import { callTools, hold, paced, say } from '../../testing/index.ts';
-import { look } from '../../workflows/messages.ts';
+import { look, turnState } from '../../workflows/messages.ts';
 import { conversations, userTexts } from '../support/conversations.ts';
-import { cancelTurn, only, sessionHandle } from '../support/engine-facts.ts';
+import { cancelTurn, only, sessionHandle, turnHandle } from '../support/engine-facts.ts';
 import { note } from '../support/numbers.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
@@ -23,10 +23,11 @@ async function inputsOf(session: string) {
   return await at.house.database.db.select().from(input).where(eq(input.session, session)).orderBy(asc(input.seq));
 }
 
+/** The turn itself has heard of these, not only the store. */
 async function forwarded(ids: readonly string[], session: string) {
-  await until('the inputs are bound to the turn', async () => {
-    const rows = await inputsOf(session);
-    return ids.every((id) => rows.find((row) => row.id === id)?.status === 'forwarded');
+  await until('the turn has the inputs', async () => {
+    const { inbox } = await turnHandle(at, `${session}/1`).query(turnState);
+    return ids.every((id) => inbox.includes(id));
   });
 }
 
@@ -91,10 +92,12 @@ describe.concurrent('an input to a running turn', () => {
     });
     expect(only(await at.events(session), 'input.dropped')).toMatchObject([{ input: steer, status: 'dropped_by_cancel' }]);
     // A person stopped the agent: what waits in the background may not wake it again; their next prompt does.
-    await at.send(session, 'prompt', 'go on');
-    await at.ended(session, 2);
-    const last = talk.requestsOf(at.provider, 'dropped').at(-1);
-    expect(last && userTexts(last.body)).not.toContain('never heard');
+    await until('the driver has come to rest', async () => only(await at.events(session), 'driver.ended').length === 1);
+    const prompt = await at.send(session, 'prompt', 'go on');
+    expect(await at.ended(session, 2)).toMatchObject({ endReason: 'COMPLETED', input: prompt });
+    await until('the call-back is heard', async () => (await inputsOf(session)).find(({ id }) => id === callBack)?.status === 'consumed');
+    const heard = new Set(talk.requestsOf(at.provider, 'dropped').flatMap(({ body }) => userTexts(body)));
+    expect(heard).toEqual(new Set(['dropped', 'go on', 'a build has finished']));
   });
 });
 
@@ -104,6 +107,7 @@ it('hears 50 steers and call-backs sent around the ends of turns, each exactly o
     Array.from({ length: 10 }, async (_, n) => {
       talk.on(`random ${n}`, () => paced(say('Ok.'), { beforeHeadersMs: Math.random() * 60 }));
       const { session } = await at.submit(`random ${n}`);
+      await until('the first turn is open', async () => only(await at.events(session), 'turn.opened').length === 1);
       return session;
     }),
   );

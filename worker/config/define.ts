@@ -26,7 +26,7 @@ export interface ProviderDefinition {
 
 export interface PawlDefinition {
   readonly agents: readonly AgentDefinition[];
-  readonly tools?: readonly Tool<never>[];
+  readonly tools?: readonly Tool[];
   readonly providers?: Readonly<Record<string, ProviderDefinition>>;
   /** Folder that every workspace must lie in; relative to the config file. */
   readonly workspaceRoot?: string;

@@ -47,9 +47,7 @@ function waitForRate(state: TurnState, failure: ProviderFailure & { kind: 'rate_
   const used = state.tries.rateLimit + 1;
   if (failure.quota || waitMs > waitsInStepMaxMs) {
     const parkedMs = state.tries.parkedMs + waitMs;
-    return parkedMs > parkMaxMs
-      ? unavailable(state, failure, used)
-      : resting(state, failure, waitMs, { parkedMs });
+    return parkedMs > parkMaxMs ? unavailable(state, failure, used) : resting(state, failure, waitMs, { parkedMs });
   }
   return used > attempts ? unavailable(state, failure, used) : resting(state, failure, waitMs, { rateLimit: used });
 }

@@ -9,6 +9,9 @@ export type InputStatus = 'queued' | 'forwarded' | 'consumed' | 'dropped_by_canc
 /** Kinds that a running turn takes in at its next safe point; the others wait for idle. */
 export const JOINS_RUNNING_TURN: readonly InputKind[] = ['steer', 'call_back', 'agent_end'];
 
+/** Results of background work: after a person stopped the turn they wait for the next one, and start none. */
+export const BACKGROUND: readonly InputKind[] = ['call_back', 'agent_end'];
+
 export function classOf(kind: InputKind): InputClass {
   return kind === 'directive' || kind === 'wake' ? 'wake_up' : 'people';
 }

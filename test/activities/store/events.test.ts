@@ -25,7 +25,11 @@ test('numbers follow the order of writing, without a gap', async () => {
   await recordEvents(at.db, owner, []);
   await recordEvents(at.db, owner, [dropped('c')]);
   const rows = await readEvents(at.db, owner, 1);
-  expect(rows.map((row) => [row.seq, row.event.kind === 'input.dropped' && row.event.input])).toEqual([[2, 'a'], [3, 'b'], [4, 'c']]);
+  expect(rows.map((row) => [row.seq, row.event.kind === 'input.dropped' && row.event.input])).toEqual([
+    [2, 'a'],
+    [3, 'b'],
+    [4, 'c'],
+  ]);
   expect(await readEvents(at.db, owner, 3)).toHaveLength(1);
   expect(await readEvents(at.db, owner, 0, 2)).toHaveLength(2);
 });
@@ -44,13 +48,18 @@ test('a child session writes into the stream of its root, and keys are apart by 
   await recordEvents(at.db, child.session, [dropped('same')]);
   await recordEvents(at.db, (await seedJob(at.db)).session, [dropped('same')]);
   const rows = await at.db.select().from(event).where(eq(event.stream, root.session)).orderBy(event.seq);
-  expect(rows.map((row) => [row.seq, row.session])).toEqual([[1, root.session], [2, child.session]]);
+  expect(rows.map((row) => [row.seq, row.session])).toEqual([
+    [1, root.session],
+    [2, child.session],
+  ]);
 });
 
 // Notes and names come from outside: an event that can't be stored would end its turn as ERROR/storage.
 test('a body with a NUL or half a surrogate can be stored', async () => {
   const { session: owner } = await seedJob(at.db);
-  await recordEvents(at.db, owner, [{ ...dropped('k'), event: { kind: 'input.dropped', layer: 'driver', input: 'a\0b', status: '\uD800' } }]);
+  await recordEvents(at.db, owner, [
+    { ...dropped('k'), event: { kind: 'input.dropped', layer: 'driver', input: 'a\0b', status: '\uD800' } },
+  ]);
   expect((await journal(at.db, owner))[1]).toMatchObject({ input: 'a\uFFFDb', status: '\uFFFD' });
 });
 
@@ -109,13 +118,27 @@ test('… nor of commits, results and events on one stream at once', async () =>
   const turns = await Promise.all(Array.from({ length: 4 }, () => seedTurn(at.db)));
   const root = turns[0]!.session;
   for (const turn of turns) await at.db.update(session).set({ stream: root }).where(eq(session.id, turn.session));
-  const keys = await Promise.all(turns.map((turn) => seedCalls(at.db, turn, ...Array.from({ length: 12 }, () => 'none' as const))));
+  const keys = await Promise.all(
+    turns.map((turn) => seedCalls(at.db, turn, ...Array.from({ length: 12 }, () => 'none' as const))),
+  );
   let over = false;
   const reader = follow(root, () => over);
   await Promise.all(
     turns.flatMap((turn, at_) => [
       ...keys[at_]!.map((key) =>
-        finishCall(at.db, { turn: turn.turn, session: turn.session, tenant: 'default', key, tool: 't', status: 'ok', text: '', output: null, note: null, effect: null, events: [] }),
+        finishCall(at.db, {
+          turn: turn.turn,
+          session: turn.session,
+          tenant: 'default',
+          key,
+          tool: 't',
+          status: 'ok',
+          text: '',
+          output: null,
+          note: null,
+          effect: null,
+          events: [],
+        }),
       ),
       ...Array.from({ length: 8 }, () => closeSample(at.db, closing(turn, { text: id(), events: [dropped(id())] }))),
       ...Array.from({ length: 8 }, () => recordEvents(at.db, turn.session, [dropped(id())])),

@@ -5,7 +5,20 @@ import { finishCall, startEffect } from '../../../activities/store/ledger.ts';
 import { closeSample } from '../../../activities/store/samples.ts';
 import { effect, turn, turnRun, usage } from '../../../activities/store/schema.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
-import { closing, id, identity, journal, linkOn, nobodyConfirms, open, seedCalls, type SeededTurn, seedTurn, USAGE, user } from './seed.ts';
+import {
+  closing,
+  id,
+  identity,
+  journal,
+  linkOn,
+  nobodyConfirms,
+  open,
+  seedCalls,
+  type SeededTurn,
+  seedTurn,
+  USAGE,
+  user,
+} from './seed.ts';
 
 let at: TestDatabase;
 beforeAll(async () => {
@@ -17,7 +30,8 @@ const FENCED = { name: 'FenceRefused', code: 'turn.fenced' };
 const ENDED = { name: 'FenceRefused', code: 'turn.already_ended' };
 const run = (of: SeededTurn, isReset: boolean): Fence => ({ turn: of.turn, run: id('run'), isReset });
 const end = (of: SeededTurn) => at.db.update(turn).set({ endedAt: new Date() }).where(eq(turn.id, of.turn));
-const generation = async (of: SeededTurn) => (await at.db.select().from(turn).where(eq(turn.id, of.turn)))[0]?.generation;
+const generation = async (of: SeededTurn) =>
+  (await at.db.select().from(turn).where(eq(turn.id, of.turn)))[0]?.generation;
 
 /** An engine that knows one newest run; it remembers what it was asked. */
 function engine(newest: string) {
@@ -93,7 +107,9 @@ describe('after a reset the older run', () => {
     const attempt = { sample: id(), attempt: id('att') };
     await expect(open(at.db, old, attempt, [linkOn(old.head, user('x'))])).rejects.toMatchObject(FENCED);
     await expect(closeSample(at.db, closing(old))).rejects.toMatchObject(FENCED);
-    await expect(startEffect(at.db, { fence: old.fence, key: keys[0]!, from: null, details: null }, identity('a'))).rejects.toMatchObject(FENCED);
+    await expect(
+      startEffect(at.db, { fence: old.fence, key: keys[0]!, from: null, details: null }, identity('a')),
+    ).rejects.toMatchObject(FENCED);
     await expect(at.db.transaction((tx) => lockTurn(tx, old.fence))).rejects.toMatchObject(FENCED);
     expect(await at.db.select().from(turn).where(eq(turn.id, old.turn))).toEqual([before]);
     expect(await at.db.$count(usage, eq(usage.sample, attempt.sample))).toBe(0);
@@ -103,10 +119,24 @@ describe('after a reset the older run', () => {
     const { old, mine } = await replaced();
     const [mineAttempt, oldAttempt] = [id('att'), id('att')];
     await open(at.db, mine, { sample: id(), attempt: mineAttempt });
-    await at.db.insert(usage).values({ attempt: oldAttempt, sample: id(), session: old.session, turn: old.turn, step: 0, model: 'm', outputCapTokens: 1 });
+    await at.db.insert(usage).values({
+      attempt: oldAttempt,
+      sample: id(),
+      session: old.session,
+      turn: old.turn,
+      step: 0,
+      model: 'm',
+      outputCapTokens: 1,
+    });
     await expect(closeSample(at.db, closing(old, { attempt: oldAttempt }))).rejects.toMatchObject(FENCED);
-    expect(await at.db.select().from(usage).where(eq(usage.attempt, oldAttempt))).toMatchObject([{ ...USAGE, wasted: true, closedAt: expect.any(Date) }]);
-    expect((await journal(at.db, old.session)).at(-1)).toMatchObject({ kind: 'stream.ended', attempt: oldAttempt, reason: 'discarded' });
+    expect(await at.db.select().from(usage).where(eq(usage.attempt, oldAttempt))).toMatchObject([
+      { ...USAGE, wasted: true, closedAt: expect.any(Date) },
+    ]);
+    expect((await journal(at.db, old.session)).at(-1)).toMatchObject({
+      kind: 'stream.ended',
+      attempt: oldAttempt,
+      reason: 'discarded',
+    });
     await expect(closeSample(at.db, closing(mine, { attempt: mineAttempt }))).resolves.toMatchObject({ kind: 'reply' });
   });
 });
@@ -118,7 +148,9 @@ describe('after the end', () => {
     await end(seeded);
     await expect(open(at.db, seeded, { sample: id(), attempt: id() })).rejects.toMatchObject(ENDED);
     await expect(closeSample(at.db, closing(seeded))).rejects.toMatchObject(ENDED);
-    await expect(startEffect(at.db, { fence: seeded.fence, key: key!, from: null, details: null }, identity('a'))).rejects.toMatchObject(ENDED);
+    await expect(
+      startEffect(at.db, { fence: seeded.fence, key: key!, from: null, details: null }, identity('a')),
+    ).rejects.toMatchObject(ENDED);
   });
 
   test('what the world did is still recorded', async () => {
@@ -129,14 +161,28 @@ describe('after the end', () => {
     await open(at.db, seeded, { sample: id(), attempt });
     await end(seeded);
     await expect(closeSample(at.db, closing(seeded, { attempt }))).rejects.toMatchObject(ENDED);
-    expect(await at.db.select().from(usage).where(eq(usage.attempt, attempt))).toMatchObject([{ ...USAGE, wasted: true }]);
+    expect(await at.db.select().from(usage).where(eq(usage.attempt, attempt))).toMatchObject([
+      { ...USAGE, wasted: true },
+    ]);
     const { turn: turnId, session } = seeded;
     const status = await finishCall(at.db, {
-      turn: turnId, session, tenant: 'default', key: key!, tool: 'shell', status: 'ok', text: 'did it',
-      output: null, note: null, effect: { state: 'succeeded', attempt: 'a' }, events: [],
+      turn: turnId,
+      session,
+      tenant: 'default',
+      key: key!,
+      tool: 'shell',
+      status: 'ok',
+      text: 'did it',
+      output: null,
+      note: null,
+      effect: { state: 'succeeded', attempt: 'a' },
+      events: [],
     });
     expect(status).toBe('ok');
     expect(await at.db.select().from(effect).where(eq(effect.key, key!))).toMatchObject([{ state: 'succeeded' }]);
-    expect((await journal(at.db, session)).slice(-2).map((event) => event.kind)).toEqual(['stream.ended', 'call.finished']);
+    expect((await journal(at.db, session)).slice(-2).map((event) => event.kind)).toEqual([
+      'stream.ended',
+      'call.finished',
+    ]);
   });
 });

@@ -53,7 +53,10 @@ describe('a job', () => {
     const mine = await seedJob(at.db, { key: 'same' });
     const theirs = await seedJob(at.db, { key: 'same', tenant: 'other', fingerprint: 'g' });
     expect(theirs.isNew).toBe(true);
-    const heads = await at.db.select({ head: session.head }).from(session).where(sql`${session.id} in (${mine.session}, ${theirs.session})`);
+    const heads = await at.db
+      .select({ head: session.head })
+      .from(session)
+      .where(sql`${session.id} in (${mine.session}, ${theirs.session})`);
     expect(new Set(heads.map((row) => row.head)).size).toBe(2);
   });
 
@@ -105,19 +108,31 @@ describe('an input', () => {
     await at.db.execute(sql`
       insert into pawl.input (id, session, kind, class, body)
       select ${owner} || '/' || n, ${owner}, 'prompt', 'people', 'x' from generate_series(2, ${POLICY.session.queueMax - 1}) n`);
-    const more = (input: string) => storeInput(at.db, { id: input, session: owner, kind: 'prompt', text: 'x', sender: null });
+    const more = (input: string) =>
+      storeInput(at.db, { id: input, session: owner, kind: 'prompt', text: 'x', sender: null });
     // Concurrent senders at the edge: exactly one place is left.
     const answers = await Promise.all(Array.from({ length: 8 }, (_, n) => more(`${owner}/last/${n}`)));
     expect(answers.toSorted()).toEqual(['accepted', ...Array.from({ length: 7 }, () => 'full')]);
     expect(await more(`${owner}/2`)).toBe('known');
-    await at.db.update(input).set({ status: 'consumed' }).where(eq(input.id, `${owner}/2`));
+    await at.db
+      .update(input)
+      .set({ status: 'consumed' })
+      .where(eq(input.id, `${owner}/2`));
     expect(await more(`${owner}/new`)).toBe('accepted');
   });
 });
 
 describe('a cancel', () => {
   const request = (turnId: string, change = {}) =>
-    ({ turn: turnId, id: id('can'), by: 'ann', why: 'enough\0', decidedBy: 'user', detail: 'user_cancel', ...change }) as const;
+    ({
+      turn: turnId,
+      id: id('can'),
+      by: 'ann',
+      why: 'enough\0',
+      decidedBy: 'user',
+      detail: 'user_cancel',
+      ...change,
+    }) as const;
 
   test('is stored once under its id, with one event', async () => {
     const open = await seedTurn(at.db);

@@ -1,6 +1,15 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type CallClosing, finishCall, leaseRemainingMs, noteGroup, readCall, renewLease, startEffect, unsettledEffects } from '../../../activities/store/ledger.ts';
+import {
+  type CallClosing,
+  finishCall,
+  leaseRemainingMs,
+  noteGroup,
+  readCall,
+  renewLease,
+  startEffect,
+  unsettledEffects,
+} from '../../../activities/store/ledger.ts';
 import { blob, effect, type EffectState } from '../../../activities/store/schema.ts';
 import type { CallStatus } from '../../../workflows/core/tools.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
@@ -19,12 +28,31 @@ async function once(): Promise<{ turn: SeededTurn; key: string }> {
 }
 
 const start = (on: { turn: SeededTurn; key: string }, attempt: string, from: string | null = null, leaseMs = 60_000) =>
-  startEffect(at.db, { fence: on.turn.fence, key: on.key, from, details: { before: attempt } }, identity(attempt, leaseMs));
+  startEffect(
+    at.db,
+    { fence: on.turn.fence, key: on.key, from, details: { before: attempt } },
+    identity(attempt, leaseMs),
+  );
 
-function closingOf(on: { turn: SeededTurn; key: string }, status: CallStatus, effect_: EffectState | null, change: Partial<CallClosing> = {}): CallClosing {
+function closingOf(
+  on: { turn: SeededTurn; key: string },
+  status: CallStatus,
+  effect_: EffectState | null,
+  change: Partial<CallClosing> = {},
+): CallClosing {
   return {
-    turn: on.turn.turn, session: on.turn.session, tenant: 'default', key: on.key, tool: 'shell', status, text: status,
-    output: null, note: null, effect: effect_ && { state: effect_, attempt: 'a' }, events: [], ...change,
+    turn: on.turn.turn,
+    session: on.turn.session,
+    tenant: 'default',
+    key: on.key,
+    tool: 'shell',
+    status,
+    text: status,
+    output: null,
+    note: null,
+    effect: effect_ && { state: effect_, attempt: 'a' },
+    events: [],
+    ...change,
   };
 }
 
@@ -32,7 +60,11 @@ const stateOf = async (key: string) => (await readCall(at.db, key))?.effect?.sta
 const callOf = async (key: string) => (await readCall(at.db, key))?.call;
 const batchEvents = async (on: { turn: SeededTurn }) =>
   (await journal(at.db, on.turn.session)).flatMap((event) =>
-    event.kind === 'call.started' || event.kind === 'call.finished' ? [event.kind] : event.kind === 'effect.settled' ? [`${event.kind} ${event.as}`] : [],
+    event.kind === 'call.started' || event.kind === 'call.finished'
+      ? [event.kind]
+      : event.kind === 'effect.settled'
+        ? [`${event.kind} ${event.as}`]
+        : [],
   );
 
 describe('starting an effect', () => {
@@ -41,7 +73,13 @@ describe('starting an effect', () => {
     const won = await Promise.all(Array.from({ length: 20 }, (_, n) => start(on, `att${n}`)));
     expect(won.filter(Boolean)).toHaveLength(1);
     const holder = `att${won.indexOf(true)}`;
-    expect((await readCall(at.db, on.key))?.effect).toMatchObject({ state: 'started', attempt: holder, details: { before: holder }, host: 'h', pid: 1 });
+    expect((await readCall(at.db, on.key))?.effect).toMatchObject({
+      state: 'started',
+      attempt: holder,
+      details: { before: holder },
+      host: 'h',
+      pid: 1,
+    });
     expect(await batchEvents(on)).toEqual(['call.started']);
   });
 
@@ -53,13 +91,16 @@ describe('starting an effect', () => {
     expect(taken.filter(Boolean)).toHaveLength(1);
   });
 
-  test.each<EffectState>(['succeeded', 'failed', 'settled_done', 'settled_absent', 'abandoned'])('never once it is %s', async (state) => {
-    const on = await once();
-    await start(on, 'a');
-    await at.db.update(effect).set({ state }).where(eq(effect.key, on.key));
-    expect(await start(on, 'b')).toBe(false);
-    expect(await start(on, 'b', 'a')).toBe(false);
-  });
+  test.each<EffectState>(['succeeded', 'failed', 'settled_done', 'settled_absent', 'abandoned'])(
+    'never once it is %s',
+    async (state) => {
+      const on = await once();
+      await start(on, 'a');
+      await at.db.update(effect).set({ state }).where(eq(effect.key, on.key));
+      expect(await start(on, 'b')).toBe(false);
+      expect(await start(on, 'b', 'a')).toBe(false);
+    },
+  );
 
   test('an unknown one may be taken from the attempt that left it so', async () => {
     const on = await once();
@@ -91,7 +132,10 @@ describe('a lease', () => {
   test('that is over has nothing left', async () => {
     const on = await once();
     await start(on, 'a');
-    await at.db.update(effect).set({ leaseUntil: sql`clock_timestamp() - interval '1 s'` }).where(eq(effect.key, on.key));
+    await at.db
+      .update(effect)
+      .set({ leaseUntil: sql`clock_timestamp() - interval '1 s'` })
+      .where(eq(effect.key, on.key));
     expect(await leaseRemainingMs(at.db, on.key)).toBe(0);
     expect(await leaseRemainingMs(at.db, 'no such key')).toBe(0);
   });
@@ -112,8 +156,15 @@ describe('a result', () => {
     const on = await once();
     await start(on, 'a');
     const output = { hash: id('blob'), data: Buffer.from([0, 255, 1]) };
-    expect(await finishCall(at.db, closingOf(on, 'ok', 'succeeded', { text: 'a\0\uD800', note: 'exit 0\0', output }))).toBe('ok');
-    expect(await callOf(on.key)).toMatchObject({ status: 'ok', result: 'a\uFFFD\uFFFD', note: 'exit 0\uFFFD', blob: output.hash });
+    expect(
+      await finishCall(at.db, closingOf(on, 'ok', 'succeeded', { text: 'a\0\uD800', note: 'exit 0\0', output })),
+    ).toBe('ok');
+    expect(await callOf(on.key)).toMatchObject({
+      status: 'ok',
+      result: 'a\uFFFD\uFFFD',
+      note: 'exit 0\uFFFD',
+      blob: output.hash,
+    });
     expect((await at.db.select().from(blob).where(eq(blob.hash, output.hash)))[0]?.data).toEqual(output.data);
     expect(await stateOf(on.key)).toBe('succeeded');
     expect(await batchEvents(on)).toEqual(['call.started', 'call.finished']);
@@ -150,15 +201,19 @@ describe('a result', () => {
     expect((await readCall(at.db, key!))?.effect).toBeNull();
   });
 
-  test.each<EffectState>(['unknown', 'settled_absent'])('a success after %s is recorded as late, once; what the model was told stays', async (given) => {
-    const on = await once();
-    await start(on, 'a');
-    await finishCall(at.db, closingOf(on, 'unknown', given));
-    for (let time = 0; time < 2; time += 1) expect(await finishCall(at.db, closingOf(on, 'ok', 'succeeded'))).toBe('unknown');
-    expect(await callOf(on.key)).toMatchObject({ status: 'unknown', result: 'unknown' });
-    expect(await stateOf(on.key)).toBe('succeeded');
-    expect(await batchEvents(on)).toEqual(['call.started', 'call.finished', 'effect.settled late_success']);
-  });
+  test.each<EffectState>(['unknown', 'settled_absent'])(
+    'a success after %s is recorded as late, once; what the model was told stays',
+    async (given) => {
+      const on = await once();
+      await start(on, 'a');
+      await finishCall(at.db, closingOf(on, 'unknown', given));
+      for (let time = 0; time < 2; time += 1)
+        expect(await finishCall(at.db, closingOf(on, 'ok', 'succeeded'))).toBe('unknown');
+      expect(await callOf(on.key)).toMatchObject({ status: 'unknown', result: 'unknown' });
+      expect(await stateOf(on.key)).toBe('succeeded');
+      expect(await batchEvents(on)).toEqual(['call.started', 'call.finished', 'effect.settled late_success']);
+    },
+  );
 
   test('a success that is written again is not late', async () => {
     const on = await once();
@@ -170,8 +225,21 @@ describe('a result', () => {
 
 test('unsettled is what is intended, started or unknown', async () => {
   const turn = await seedTurn(at.db);
-  const states: EffectState[] = ['intended', 'started', 'unknown', 'succeeded', 'failed', 'settled_done', 'settled_absent', 'abandoned'];
+  const states: EffectState[] = [
+    'intended',
+    'started',
+    'unknown',
+    'succeeded',
+    'failed',
+    'settled_done',
+    'settled_absent',
+    'abandoned',
+  ];
   const keys = await seedCalls(at.db, turn, ...states.map(() => 'once' as const));
   for (const [n, state] of states.entries()) await at.db.update(effect).set({ state }).where(eq(effect.key, keys[n]!));
-  expect((await unsettledEffects(at.db, turn.turn)).map((row) => row.state).toSorted()).toEqual(['intended', 'started', 'unknown']);
+  expect((await unsettledEffects(at.db, turn.turn)).map((row) => row.state).toSorted()).toEqual([
+    'intended',
+    'started',
+    'unknown',
+  ]);
 });

@@ -20,7 +20,10 @@ async function query(url: string, text: string): Promise<unknown[]> {
 }
 
 const shape = (url: string) =>
-  query(url, `select table_name, column_name, data_type from information_schema.columns where table_schema = 'pawl' order by 1, 2`);
+  query(
+    url,
+    `select table_name, column_name, data_type from information_schema.columns where table_schema = 'pawl' order by 1, 2`,
+  );
 const applied = (url: string) => query(url, 'select hash from pawl.__drizzle_migrations');
 
 test('migrating twice changes nothing and keeps what is there', async () => {

@@ -1,9 +1,22 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { closeLostAttempts, closeSample, streamEnded } from '../../../activities/store/samples.ts';
+import { closeLostAttempts, closeSample, openSample, streamEnded } from '../../../activities/store/samples.ts';
 import { call, commit, effect, input, turn, usage } from '../../../activities/store/schema.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
-import { closing, id, journal, kinds, linkOn, newCall, open, replyOutcome, said, seedTurn, USAGE, user } from './seed.ts';
+import {
+  closing,
+  id,
+  journal,
+  kinds,
+  linkOn,
+  newCall,
+  open,
+  replyOutcome,
+  said,
+  seedTurn,
+  USAGE,
+  user,
+} from './seed.ts';
 
 let at: TestDatabase;
 beforeAll(async () => {
@@ -18,10 +31,20 @@ test('an open attempt counts as the worst case until it is closed, with what it 
   const seeded = await seedTurn(at.db);
   const one = { sample: id(), attempt: id('att') };
   expect(await open(at.db, seeded, one)).toEqual({ kind: 'opened', lost: 0 });
-  expect(await usageOf(one.attempt)).toMatchObject({ outputCapTokens: 100, closedAt: null, complete: false, inputTokens: null });
+  expect(await usageOf(one.attempt)).toMatchObject({
+    outputCapTokens: 100,
+    closedAt: null,
+    complete: false,
+    inputTokens: null,
+  });
   const last = closing(seeded, one);
   expect(await closeSample(at.db, { ...last, events: [streamEnded(last, 'stop', null, 'h')] })).toEqual(last.outcome);
-  expect(await usageOf(one.attempt)).toMatchObject({ ...USAGE, outcome: 'reply', wasted: false, closedAt: expect.any(Date) });
+  expect(await usageOf(one.attempt)).toMatchObject({
+    ...USAGE,
+    outcome: 'reply',
+    wasted: false,
+    closedAt: expect.any(Date),
+  });
   expect(await headOf(seeded.turn)).toBe(last.reply!.hash);
   expect(await kinds(at.db, seeded.session)).toEqual(['job.submitted', 'turn.opened', 'stream.ended']);
 });
@@ -31,7 +54,12 @@ test('usage that was never told is stored as unknown, never as zero', async () =
   const one = { sample: id(), attempt: id('att') };
   await open(at.db, seeded, one);
   await closeSample(at.db, closing(seeded, { ...one, usage: { ...USAGE, complete: false } }));
-  expect(await usageOf(one.attempt)).toMatchObject({ complete: false, inputTokens: null, outputTokens: null, closedAt: expect.any(Date) });
+  expect(await usageOf(one.attempt)).toMatchObject({
+    complete: false,
+    inputTokens: null,
+    outputTokens: null,
+    closedAt: expect.any(Date),
+  });
 });
 
 test('what a sample takes in is on the chain once, with its inputs', async () => {
@@ -39,7 +67,6 @@ test('what a sample takes in is on the chain once, with its inputs', async () =>
   const link = linkOn(seeded.head, user('do it', seeded.input));
   const request = { model: 'm', outputCapTokens: 1 };
   const opening = { fence: seeded.fence, session: seeded.session, step: 0, request, links: [link], events: [] };
-  const { openSample } = await import('../../../activities/store/samples.ts');
   const joined = [{ input: seeded.input, message: link.hash }];
   await openSample(at.db, { ...opening, sample: id(), attempt: id('att'), joined });
   await openSample(at.db, { ...opening, sample: id(), attempt: id('att'), joined });
@@ -53,13 +80,23 @@ test('of two closings under one key the first stands; the other gets its outcome
   const sample = id();
   const [won, lost] = [closing(seeded, { sample, text: 'one' }), closing(seeded, { sample, text: 'two' })];
   await open(at.db, seeded, { sample, attempt: won.attempt });
-  await at.db.insert(usage).values({ attempt: lost.attempt, sample, session: seeded.session, turn: seeded.turn, step: 0, model: 'm', outputCapTokens: 1 });
+  await at.db.insert(usage).values({
+    attempt: lost.attempt,
+    sample,
+    session: seeded.session,
+    turn: seeded.turn,
+    step: 0,
+    model: 'm',
+    outputCapTokens: 1,
+  });
   expect(await closeSample(at.db, won)).toEqual(won.outcome);
   expect(await closeSample(at.db, lost)).toEqual(won.outcome);
   expect(await headOf(seeded.turn)).toBe(won.reply!.hash);
   expect(await usageOf(won.attempt)).toMatchObject({ wasted: false });
   expect(await usageOf(lost.attempt)).toMatchObject({ ...USAGE, wasted: true, closedAt: expect.any(Date) });
-  expect((await journal(at.db, seeded.session)).slice(2)).toMatchObject([{ kind: 'stream.ended', attempt: lost.attempt, reason: 'discarded' }]);
+  expect((await journal(at.db, seeded.session)).slice(2)).toMatchObject([
+    { kind: 'stream.ended', attempt: lost.attempt, reason: 'discarded' },
+  ]);
 });
 
 test('twelve closings at once under one key: one commit, one reply, all get the same outcome', async () => {
@@ -67,13 +104,20 @@ test('twelve closings at once under one key: one commit, one reply, all get the 
   const sample = id();
   const all = Array.from({ length: 12 }, (_, n) => {
     const reply = linkOn(seeded.head, said(`reply ${n}`, ['x']));
-    return closing(seeded, { sample, reply, outcome: replyOutcome(reply.hash), calls: [newCall(reply.hash, 0, 'once')] });
+    return closing(seeded, {
+      sample,
+      reply,
+      outcome: replyOutcome(reply.hash),
+      calls: [newCall(reply.hash, 0, 'once')],
+    });
   });
   const outcomes = await Promise.all(all.map((each) => closeSample(at.db, each)));
   expect(new Set(outcomes.map((outcome) => outcome.head)).size).toBe(1);
   expect(await headOf(seeded.turn)).toBe(outcomes[0]!.head);
   expect(await at.db.$count(commit, eq(commit.key, sample))).toBe(1);
-  expect(await at.db.select({ assistant: call.assistant }).from(call).where(eq(call.turn, seeded.turn))).toEqual([{ assistant: outcomes[0]!.head }]);
+  expect(await at.db.select({ assistant: call.assistant }).from(call).where(eq(call.turn, seeded.turn))).toEqual([
+    { assistant: outcomes[0]!.head },
+  ]);
   expect(await at.db.$count(effect, eq(effect.turn, seeded.turn))).toBe(1);
 });
 
@@ -82,7 +126,10 @@ test('attempt 2 finds what attempt 1 committed, and opens nothing', async () => 
   const first = closing(seeded);
   await open(at.db, seeded, first);
   await closeSample(at.db, first);
-  expect(await open(at.db, seeded, { sample: first.sample, attempt: 'att_second' })).toEqual({ kind: 'answered', outcome: first.outcome });
+  expect(await open(at.db, seeded, { sample: first.sample, attempt: 'att_second' })).toEqual({
+    kind: 'answered',
+    outcome: first.outcome,
+  });
   expect(await usageOf('att_second')).toBeUndefined();
 });
 
@@ -99,10 +146,13 @@ test('a failure is not kept under the key: the next attempt makes its own reques
 test('an attempt that died is closed by the next one, with its ends, and counted', async () => {
   const seeded = await seedTurn(at.db);
   const sample = id();
-  for (let n = 0; n < 9; n += 1) expect(await open(at.db, seeded, { sample, attempt: `${sample}/${n}` })).toEqual({ kind: 'opened', lost: n });
+  for (let n = 0; n < 9; n += 1)
+    expect(await open(at.db, seeded, { sample, attempt: `${sample}/${n}` })).toEqual({ kind: 'opened', lost: n });
   expect(await open(at.db, seeded, { sample, attempt: `${sample}/9` })).toEqual({ kind: 'opened', lost: 9 });
   expect(await open(at.db, seeded, { sample, attempt: `${sample}/10` })).toEqual({ kind: 'too_many_lost', lost: 10 });
-  const dead = (await journal(at.db, seeded.session)).filter((event) => 'attempt' in event && event.attempt === `${sample}/3`);
+  const dead = (await journal(at.db, seeded.session)).filter(
+    (event) => 'attempt' in event && event.attempt === `${sample}/3`,
+  );
   expect(dead.map((event) => (event.kind === 'stream.ended' ? `${event.kind} ${event.reason}` : event.kind))).toEqual([
     'attempt.resumed',
     'attempt.lost',
@@ -129,7 +179,7 @@ test('calls go to the store with their effects; one that is answered already act
     [calls[2]!.key, 'error', 'no such tool \uFFFD'],
   ]);
   expect(rows[2]).toMatchObject({ providerCallId: 'id\uFFFD', arguments: '{"a":"\uFFFD\uFFFD"}', tool: 'x\uFFFD' });
-  expect(await at.db.select({ key: effect.key, state: effect.state }).from(effect).where(eq(effect.turn, seeded.turn))).toEqual([
-    { key: calls[1]!.key, state: 'intended' },
-  ]);
+  expect(
+    await at.db.select({ key: effect.key, state: effect.state }).from(effect).where(eq(effect.turn, seeded.turn)),
+  ).toEqual([{ key: calls[1]!.key, state: 'intended' }]);
 });

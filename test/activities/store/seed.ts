@@ -96,7 +96,10 @@ export function replyOutcome(head: string): SampleOutcome & { kind: 'reply' } {
 }
 
 /** The second commit of a sample whose reply is `text`. */
-export function closing(turn: SeededTurn, change: Partial<SampleClosing> & { readonly text?: string } = {}): SampleClosing {
+export function closing(
+  turn: SeededTurn,
+  change: Partial<SampleClosing> & { readonly text?: string } = {},
+): SampleClosing {
   const { text = 'hi', ...rest } = change;
   const reply = linkOn(turn.head, said(text));
   return {
@@ -115,14 +118,38 @@ export function closing(turn: SeededTurn, change: Partial<SampleClosing> & { rea
   };
 }
 
-export async function open(db: Db, turn: SeededTurn, at: { readonly sample: string; readonly attempt: string }, links: readonly Link[] = []) {
+export async function open(
+  db: Db,
+  turn: SeededTurn,
+  at: { readonly sample: string; readonly attempt: string },
+  links: readonly Link[] = [],
+) {
   const request = { model: 'm', outputCapTokens: 100 };
-  return await openSample(db, { fence: turn.fence, session: turn.session, step: 0, request, links, joined: [], events: [], ...at });
+  return await openSample(db, {
+    fence: turn.fence,
+    session: turn.session,
+    step: 0,
+    request,
+    links,
+    joined: [],
+    events: [],
+    ...at,
+  });
 }
 
 export function newCall(assistant: string, ordinal: number, effect: Effect, change: Partial<NewCall> = {}): NewCall {
   const key = effectKey(assistant, ordinal);
-  return { key, ordinal, providerCallId: `c${ordinal}`, tool: 'shell', effect, arguments: '{}', argumentsHash: 'a', answer: null, ...change };
+  return {
+    key,
+    ordinal,
+    providerCallId: `c${ordinal}`,
+    tool: 'shell',
+    effect,
+    arguments: '{}',
+    argumentsHash: 'a',
+    answer: null,
+    ...change,
+  };
 }
 
 /** A reply that asks for one call of each effect; returns the keys of the calls. */

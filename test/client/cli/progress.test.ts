@@ -75,7 +75,12 @@ test.each<[string, readonly RunEvent[], string]>([
   [
     'a dropped attempt and the next one',
     [piece('a', 0, 'Half'), discarded('a'), piece('b', 0, 'Whole'), ended('b', 'Whole')],
-    'Half\n  ↻ the text above is dropped; the model is asked again\nWhole\n',
+    'Half\n  ↻ the text above was not kept\nWhole\n',
+  ],
+  [
+    'a request that broke off',
+    [piece('x', 0, 'Half'), failed],
+    'Half\n  ↻ the text above was not kept\n  ✗ no reply: overloaded\n',
   ],
   ['a dropped attempt that nobody saw', [discarded('a')], ''],
   ['no escape sequences', [piece('a', 0, '\u001b[2Jboo'), ended('a', '\u001b[2Jboo')], '[2Jboo\n'],

@@ -139,6 +139,24 @@ describe('what goes wrong is a problem document', () => {
   });
 });
 
+test('a client that goes is let go', async () => {
+  let left: AbortSignal | undefined;
+  const runs = stub({
+    get: () => Promise.resolve({} as never),
+    async *events(_tenant, _job, request) {
+      left = request?.signal;
+      while (!left?.aborted) await new Promise((resolve) => setTimeout(resolve, 5));
+      yield* [];
+      return null;
+    },
+  });
+  const response = await createApp(runs, { heartbeatMs: 10 }).request('/v1/jobs/job_1/events');
+  const reader = response.body!.getReader();
+  expect(new TextDecoder().decode((await reader.read()).value)).toBe(': still here\n\n');
+  await reader.cancel();
+  expect(left?.aborted).toBe(true);
+});
+
 // A page of another site can reach 127.0.0.1 through the browser, under its own name (DNS rebinding) or not.
 describe('who may ask', () => {
   const app = createApp(stub({ check: () => Promise.resolve() }), { hosts: ['pawl.example'] });
