@@ -1,5 +1,6 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { Logger } from 'pino';
+import { isStoreAway } from './store/errors.ts';
 import { FenceRefused } from './store/fence.ts';
 
 /**
@@ -16,7 +17,7 @@ export function toFailure(error: unknown, activity: string, log: Logger): Error 
   if (fault.sqlState !== null && isRefusedWrite(fault.sqlState)) {
     return ApplicationFailure.nonRetryable('The store refused a write.', 'store.refused');
   }
-  if (fault.sqlState !== null || isAway(fault.code)) {
+  if (fault.sqlState !== null || isStoreAway(error)) {
     return ApplicationFailure.retryable('The store or the engine is away; trying again.', 'store.away');
   }
   return ApplicationFailure.retryable('An activity failed on a fault of its own.', 'activity.fault');
@@ -49,8 +50,4 @@ function describe(error: unknown): Fault {
 /** Classes 21–23, 42: the write is wrong and stays wrong. */
 function isRefusedWrite(sqlState: string): boolean {
   return ['21', '22', '23', '42'].includes(sqlState.slice(0, 2));
-}
-
-function isAway(code: string | null): boolean {
-  return code !== null && ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND'].includes(code);
 }

@@ -32,9 +32,7 @@ export function createActivities(deps: Deps) {
     recoverTurn: act<[string], Awaited<ReturnType<typeof recoverTurn>>>('recoverTurn', (given, id) =>
       beating(newId('att'), () => recoverTurn(given, id)),
     ),
-    sweep: act<[], Awaited<ReturnType<typeof sweep>>>('sweep', (given) =>
-      beating(newId('att'), () => sweep(given)),
-    ),
+    sweep: act<[], Awaited<ReturnType<typeof sweep>>>('sweep', (given) => beating(newId('att'), () => sweep(given))),
   };
 }
 

@@ -24,7 +24,8 @@ const WORKSPACE_WAIT = '1h';
 
 /** Activities that need the session's files: on the queue of a machine that has them. */
 export function actingOn(queue: string): Pick<ReturnType<typeof proxyActivities<Activities>>, 'runTool'> {
-  const elsewhere = queue === workflowInfo().taskQueue ? {} : { taskQueue: queue, scheduleToStartTimeout: WORKSPACE_WAIT };
+  const elsewhere =
+    queue === workflowInfo().taskQueue ? {} : { taskQueue: queue, scheduleToStartTimeout: WORKSPACE_WAIT };
   return proxyActivities<Activities>({ ...heartbeating, ...elsewhere });
 }
 

@@ -10,13 +10,8 @@ import { type CallOutcome, failed, giveUpUnlessCancelled, returned } from './cal
 import { type Attempted, attemptRun, LEASE_MS, type ToolAttempt, toolContext } from './tool-attempt.ts';
 import { awaitDeath } from './prove-dead.ts';
 
-/** Attempts of this process that run now, so that a newer one can end them first. */
-const inFlight = new Map<string, { readonly attempt: string; readonly done: Promise<unknown> }>();
-
 /** A call that changes something: marked in the ledger before it acts, reconciled where an attempt was lost. */
 export async function runActing(at: ToolAttempt, fence: RunIdentity, row: EffectRow): Promise<CallOutcome> {
-  const earlier = inFlight.get(at.call.key);
-  if (earlier) await earlier.done;
   if (row.state === 'intended') return await begin(at, fence, null);
   await awaitDeath(at, row);
   await recordLost(at.deps, at, row);
@@ -34,13 +29,7 @@ async function begin(at: ToolAttempt, fence: RunIdentity, from: string | null): 
     { attempt: at.attempt, host: deps.host, process: deps.process, leaseMs: LEASE_MS },
   );
   if (!started) return await again(at, fence);
-  const done = attemptRun(at, details, true);
-  inFlight.set(at.call.key, { attempt: at.attempt, done: done.catch(() => {}) });
-  try {
-    return await judge(at, await done, details);
-  } finally {
-    inFlight.delete(at.call.key);
-  }
+  return await judge(at, await attemptRun(at, details, true), details);
 }
 
 /** Somebody else marked it first: look at what they left. */
@@ -48,7 +37,11 @@ async function again(at: ToolAttempt, fence: RunIdentity): Promise<CallOutcome> 
   const row = await readCall(at.deps.database.db, at.call.key);
   if (!row?.effect) throw new Error('an effect vanished from the ledger');
   if (row.call.status) {
-    return { status: row.call.status, result: failed(row.call.result ?? '', row.call.note ?? ''), effect: row.effect.state };
+    return {
+      status: row.call.status,
+      result: failed(row.call.result ?? '', row.call.note ?? ''),
+      effect: row.effect.state,
+    };
   }
   return await runActing(at, fence, row.effect);
 }
@@ -100,7 +93,11 @@ async function ask(at: ToolAttempt, details: unknown): Promise<Reconciled> {
 function unknown(at: ToolAttempt, shown: string | null): CallOutcome {
   const text = shown ? `${CUT_TEXTS.unknown}\nOutput until then:\n${shown}` : CUT_TEXTS.unknown;
   const tells = at.tool.onUnknown === 'tell' || Context.current().cancellationSignal.aborted;
-  return { status: tells ? 'unknown' : 'unknown_ends_turn', result: failed(text, 'unknown_outcome'), effect: 'unknown' };
+  return {
+    status: tells ? 'unknown' : 'unknown_ends_turn',
+    result: failed(text, 'unknown_outcome'),
+    effect: 'unknown',
+  };
 }
 
 async function recordLost(deps: Deps, at: ToolAttempt, row: EffectRow): Promise<void> {

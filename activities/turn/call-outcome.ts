@@ -25,5 +25,8 @@ export function failed(text: string, note: string): ToolResult {
 /** A stop that nobody asked for (a worker that leaves, a reset) settles nothing: the next attempt will. */
 export function giveUpUnlessCancelled(): void {
   if (isCancelRequested()) return;
-  throw ApplicationFailure.retryable('This worker is going away; the call goes to another attempt.', 'attempt.given_up');
+  throw ApplicationFailure.retryable(
+    'This worker is going away; the call goes to another attempt.',
+    'attempt.given_up',
+  );
 }

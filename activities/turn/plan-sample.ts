@@ -92,14 +92,17 @@ async function owedMessages(deps: Deps, request: SampleRequest, chain: readonly 
 /** What the first commit tells: the batch that is over, inputs that joined, the sample that begins. */
 export function openingEvents(plan: SamplePlan, request: SampleRequest, attempt: string): NewEvent[] {
   const turn = plan.owner.id;
-  const batch: NewEvent[] = request.results > 0 ? [batchEnded(turn, request.head, request.results, 'all_returned')] : [];
+  const batch: NewEvent[] =
+    request.results > 0 ? [batchEnded(turn, request.head, request.results, 'all_returned')] : [];
   return [
     ...batch,
-    ...plan.joined.map(({ input, message }): NewEvent => ({
-      key: `joined/${message}`,
-      turn,
-      event: { kind: 'input.joined', layer: 'turn', input, message },
-    })),
+    ...plan.joined.map(
+      ({ input, message }): NewEvent => ({
+        key: `joined/${message}`,
+        turn,
+        event: { kind: 'input.joined', layer: 'turn', input, message },
+      }),
+    ),
     {
       key: `sample/${attempt}`,
       turn,

@@ -60,9 +60,16 @@ function planCall(
   ordinal: number,
   cut: boolean,
 ): PlannedCall {
-  const found = deps.tools.lookup(asked.name, plan.tools.map((tool) => tool.name));
+  const found = deps.tools.lookup(
+    asked.name,
+    plan.tools.map((tool) => tool.name),
+  );
   const parsed = found.ok ? parseArguments(found.tool, asked.arguments) : found;
-  const answer = cut ? CUT_OFF : parsed.ok ? null : { text: parsed.text, note: found.ok ? 'bad_arguments' : 'unknown_tool' };
+  const answer = cut
+    ? CUT_OFF
+    : parsed.ok
+      ? null
+      : { text: parsed.text, note: found.ok ? 'bad_arguments' : 'unknown_tool' };
   const effect = found.ok ? found.tool.effect : 'none';
   const argumentsHash = sha256('canonical' in parsed ? parsed.canonical : asked.arguments);
   const locks = found.ok && 'args' in parsed ? found.tool.locks(parsed.args) : [];
@@ -133,25 +140,32 @@ export function closingEvents(
   const message = closing.reply?.hash ?? null;
   return [
     endOfStream(closing, result, message),
-    ...calls.map(({ row }): NewEvent => ({
-      key: `requested/${row.key}`,
-      turn: request.fence.turn,
-      event: {
-        kind: 'call.requested',
-        layer: 'batch',
-        ordinal: row.ordinal,
-        tool: row.tool,
-        effect: row.effect,
-        key: row.key,
-      },
-    })),
+    ...calls.map(
+      ({ row }): NewEvent => ({
+        key: `requested/${row.key}`,
+        turn: request.fence.turn,
+        event: {
+          kind: 'call.requested',
+          layer: 'batch',
+          ordinal: row.ordinal,
+          tool: row.tool,
+          effect: row.effect,
+          key: row.key,
+        },
+      }),
+    ),
   ];
 }
 
 function endOfStream(closing: Omit<SampleClosing, 'events'>, result: ModelResult, message: string | null): NewEvent {
   switch (result.kind) {
     case 'reply':
-      return streamEnded(closing, result.calls.length > 0 && result.finish === 'stop' ? 'tool_calls' : result.finish, null, message);
+      return streamEnded(
+        closing,
+        result.calls.length > 0 && result.finish === 'stop' ? 'tool_calls' : result.finish,
+        null,
+        message,
+      );
     case 'cut':
       return streamEnded(closing, 'cancelled', null, message);
     case 'stalled':

@@ -9,34 +9,50 @@ import { enterRun } from '../store/fence.ts';
 import { effectKey, sha256 } from '../store/hash.ts';
 import { ownerOf } from '../store/owners.ts';
 import { newId } from '../store/ids.ts';
-import { type EffectRow, finishCall, readCall } from '../store/ledger.ts';
+import { type CallClosing, type EffectRow, finishCall, readCall } from '../store/ledger.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { runActing } from './acting.ts';
 import { type CallOutcome, failed, giveUpUnlessCancelled, returned } from './call-outcome.ts';
+import { insist } from './insist.ts';
 import { CUT_TEXTS } from './results.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 import { attemptRun, type ToolAttempt } from './tool-attempt.ts';
 
 /** Makes one call. Its result goes to the store; the workflow learns only how it came back. */
 export async function runTool(deps: Deps, request: RunToolRequest): Promise<CallStatus> {
+  const attempt = newId('att');
+  const key = effectKey(request.assistant, request.ordinal);
+  return await beating(attempt, () => afterEarlier(key, () => attemptCall(deps, request, key, attempt)));
+}
+
+/** Attempts of this process that have not told their outcome yet. */
+const inFlight = new Map<string, Promise<unknown>>();
+
+/** One at a time: the engine may hand out a call again while an earlier attempt is still alive here. */
+async function afterEarlier<T>(key: string, work: () => Promise<T>): Promise<T> {
+  for (let earlier = inFlight.get(key); earlier; earlier = inFlight.get(key)) await earlier;
+  const done = work();
+  const settled = done.catch(() => {}).then(() => void inFlight.delete(key));
+  inFlight.set(key, settled);
+  return await done;
+}
+
+async function attemptCall(deps: Deps, request: RunToolRequest, key: string, attempt: string): Promise<CallStatus> {
   const { db } = deps.database;
   await enterRun(db, request.fence, knownRuns, confirmRun(deps));
   const owner = await ownerOf(db, request.fence.turn);
-  const row = await readCall(db, effectKey(request.assistant, request.ordinal));
+  const row = await readCall(db, key);
   if (!row) throw ApplicationFailure.nonRetryable('The call is not in the store.', 'tool.call_missing');
   if (row.call.status) return row.call.status;
-  const lost = lostSoFar();
-  if (lost >= POLICY.lostAttempts.ofOneCall) {
+  if (lostSoFar() >= POLICY.lostAttempts.ofOneCall) {
     throw ApplicationFailure.nonRetryable('Too many attempts of one call were lost.', 'tool.attempts_lost');
   }
   const found = deps.tools.lookup(row.call.tool);
   const parsed = found.ok ? parseArguments(found.tool, row.call.arguments) : found;
   if (!found.ok || !('args' in parsed)) return await refuse(deps, owner, row, 'text' in parsed ? parsed.text : '');
-  const at: ToolAttempt = { deps, owner, attempt: newId('att'), call: row.call, tool: found.tool, args: parsed.args };
-  return await beating(at.attempt, async () => {
-    const outcome = row.effect ? await runActing(at, request.fence, row.effect) : await runReader(at);
-    return await keep(at, outcome);
-  });
+  const at: ToolAttempt = { deps, owner, attempt, call: row.call, tool: found.tool, args: parsed.args };
+  const outcome = row.effect ? await runActing(at, request.fence, row.effect) : await runReader(at);
+  return await keep(at, outcome);
 }
 
 /** The tool went, or changed, between the reply and the call: fail closed. */
@@ -83,7 +99,7 @@ async function store(
   { status, result, effect }: CallOutcome,
   attempt: string | null,
 ): Promise<CallStatus> {
-  const kept = await finishCall(deps.database.db, {
+  const closing: CallClosing = {
     turn: owner.id,
     session: owner.session,
     tenant: owner.tenant,
@@ -95,7 +111,8 @@ async function store(
     note: result.note ?? null,
     effect: effect === null ? null : { state: effect, attempt },
     events: [],
-  });
+  };
+  const kept = await insist(() => finishCall(deps.database.db, closing));
   deps.notifier.moved(owner.stream);
   return kept;
 }

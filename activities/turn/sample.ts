@@ -11,6 +11,7 @@ import { newId } from '../store/ids.ts';
 import { ownerOf } from '../store/owners.ts';
 import { closeSample, dropDeltas, openSample } from '../store/samples.ts';
 import { DeltaWriter } from './delta-writer.ts';
+import { insist } from './insist.ts';
 import { openingEvents, planSample, type SamplePlan } from './plan-sample.ts';
 import { closingEvents, replyLink, toCalls, toOutcome } from './reply.ts';
 import { confirmRun, knownRuns } from './runs.ts';
@@ -31,9 +32,7 @@ export async function sample(deps: Deps, request: SampleRequest): Promise<Sample
     sample: plan.key,
     attempt,
     step: request.step,
-    request: plan.refusal
-      ? null
-      : { model: plan.request.model, outputCapTokens: plan.request.outputTokens },
+    request: plan.refusal ? null : { model: plan.request.model, outputCapTokens: plan.request.outputTokens },
     links: plan.links,
     joined: plan.joined,
     events: openingEvents(plan, request, attempt),
@@ -85,11 +84,10 @@ async function close(
     reply,
     calls: calls.map((each) => each.row),
   };
-  if ('note' in result) deps.log.info({ turn: plan.owner.id, step: request.step, outcome: result.kind, note: result.note }, 'no reply');
-  const kept = await closeSample(deps.database.db, {
-    ...closing,
-    events: closingEvents(closing, request, calls, result),
-  });
+  if ('note' in result)
+    deps.log.info({ turn: plan.owner.id, step: request.step, outcome: result.kind, note: result.note }, 'no reply');
+  const events = closingEvents(closing, request, calls, result);
+  const kept = await insist(() => closeSample(deps.database.db, { ...closing, events }));
   if (reply) deps.chains.add([reply]);
   deps.notifier.moved(plan.owner.stream);
   return kept;

@@ -63,17 +63,20 @@ function holdLease(at: ToolAttempt): { readonly signal: AbortSignal; release(): 
   const { renewEveryMs, abortMarginMs } = POLICY.lease;
   const lost = new AbortController();
   let heldUntil = Date.now() + LEASE_MS;
-  const timer = setInterval(() => {
-    const asked = Date.now();
-    renewLease(at.deps.database.db, at.call.key, at.attempt, LEASE_MS).then(
-      (mine) => {
-        if (mine) heldUntil = asked + LEASE_MS;
-        else lost.abort();
-      },
-      () => {},
-    );
-    if (Date.now() > heldUntil - abortMarginMs) lost.abort();
-  }, Math.min(renewEveryMs, abortMarginMs));
+  const timer = setInterval(
+    () => {
+      const asked = Date.now();
+      renewLease(at.deps.database.db, at.call.key, at.attempt, LEASE_MS).then(
+        (mine) => {
+          if (mine) heldUntil = asked + LEASE_MS;
+          else lost.abort();
+        },
+        () => {},
+      );
+      if (Date.now() > heldUntil - abortMarginMs) lost.abort();
+    },
+    Math.min(renewEveryMs, abortMarginMs),
+  );
   return { signal: lost.signal, release: () => clearInterval(timer) };
 }
 

@@ -86,7 +86,10 @@ export class CrashRun {
   session = '';
 
   static async prepare(options: CrashOptions): Promise<CrashRun> {
-    const servers = options.servers && { ...options.servers, databaseUrl: await freshDatabase(options.servers.databaseUrl) };
+    const servers = options.servers && {
+      ...options.servers,
+      databaseUrl: await freshDatabase(options.servers.databaseUrl),
+    };
     const run = new CrashRun(options, servers);
     if (servers) await run.open();
     return run;
@@ -171,11 +174,19 @@ export class CrashRun {
   async ended(limitMs = 50_000): Promise<void> {
     const { db } = this.house.database;
     try {
-      await until('the end of the turn', async () => {
-        const [row] = await db.select().from(turn).where(eq(turn.session, this.session)).catch(() => []);
-        if (!row?.endedAt) return false;
-        return (await readEvents(db, this.session, 0, 10_000)).some(({ event }) => event.kind === 'driver.ended');
-      }, limitMs);
+      await until(
+        'the end of the turn',
+        async () => {
+          const [row] = await db
+            .select()
+            .from(turn)
+            .where(eq(turn.session, this.session))
+            .catch(() => []);
+          if (!row?.endedAt) return false;
+          return (await readEvents(db, this.session, 0, 10_000)).some(({ event }) => event.kind === 'driver.ended');
+        },
+        limitMs,
+      );
     } catch (error) {
       throw new Error(`${(error as Error).message}; so far: ${await this.#soFar()}`);
     }
@@ -227,8 +238,14 @@ async function freshDatabase(server: string): Promise<string> {
 /** The server serves other tests too: nothing of a run without a worker stays. */
 async function forgetInEngine({ temporal, taskQueue }: House, session: string): Promise<void> {
   const recovery = `${taskQueue}-recovery`;
-  await temporal.schedule.getHandle(recovery).delete().catch(() => {});
+  await temporal.schedule
+    .getHandle(recovery)
+    .delete()
+    .catch(() => {});
   for (const id of [recovery, `session/${session}`, `turn/${session}/1`]) {
-    await temporal.workflow.getHandle(id).terminate('the test is over').catch(() => {});
+    await temporal.workflow
+      .getHandle(id)
+      .terminate('the test is over')
+      .catch(() => {});
   }
 }

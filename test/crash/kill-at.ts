@@ -16,7 +16,8 @@ export interface Boundary {
 }
 
 const inserts = (text: string, table: string) => text.includes(`insert into "pawl"."${table}"`);
-const tells = (text: string, kind: string) => text.includes('insert into pawl.event') && text.includes(`"kind":"${kind}"`);
+const tells = (text: string, kind: string) =>
+  text.includes('insert into pawl.event') && text.includes(`"kind":"${kind}"`);
 
 /** A commit, be it one statement or a transaction, is known by what it writes or by the events that it tells. */
 const COMMITS = {

@@ -4,7 +4,7 @@ import { until } from '../support/until.ts';
 import { type Child, CrashRun, type CrashProvider, startCrashProvider } from './crash-run.ts';
 import type { ProcessReady } from './crash-config.ts';
 import { shellRuns } from './scenario.ts';
-import { compareWorld, UNDISTURBED } from './world.ts';
+import { compareWorld } from './world.ts';
 
 let provider: CrashProvider;
 beforeAll(async () => {
@@ -36,7 +36,9 @@ async function killOwner(run: CrashRun, { child, ready }: Owner): Promise<void> 
   await run.leave();
 }
 
-it('killed in the middle of a sample, then of a command: its servers go too, and the next one goes on', { timeout: 150_000 }, async () => {
+it('killed in the middle of a sample, then of a command: its servers go too, and the next one goes on', {
+  timeout: 150_000,
+}, async () => {
   const run = await CrashRun.prepare({ provider, servers: null, holdSampleAt: 2, holdShell: true });
   try {
     const first = await startOwner(run);

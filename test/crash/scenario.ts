@@ -1,6 +1,14 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ChatRequest, callTools, countToolResults, type Hold, paced, type Reply, say } from '../../testing/index.ts';
+import {
+  type ChatRequest,
+  callTools,
+  countToolResults,
+  type Hold,
+  paced,
+  type Reply,
+  say,
+} from '../../testing/index.ts';
 
 /** What the model does, by the number of tool results it has seen. Each edit would show if it happened twice. */
 const STEPS: readonly Reply[] = [
@@ -8,7 +16,9 @@ const STEPS: readonly Reply[] = [
   append('first'),
   append('second'),
   callTools([{ name: 'write_file', arguments: { path: 'made/new.txt', content: 'written\n' } }]),
-  callTools([{ name: 'shell', arguments: { command: 'echo line >> log.txt; while [ -e hold ]; do sleep 0.05; done' } }]),
+  callTools([
+    { name: 'shell', arguments: { command: 'echo line >> log.txt; while [ -e hold ]; do sleep 0.05; done' } },
+  ]),
   callTools([{ name: 'list_files', arguments: {} }], { text: 'Let me see what is there now, before I answer.' }),
   // Slow enough that some of it is shown before it is kept.
   paced(say('Everything is done as it was asked, each edit once, and nothing more.'), { betweenChunksMs: 15 }),

@@ -17,7 +17,9 @@ async function prepared(): Promise<CrashRun> {
   return await CrashRun.prepare({ provider, servers });
 }
 
-it.concurrent('a job whose submitter died between its commit and the signal runs all the same', { timeout: 120_000 }, async () => {
+it.concurrent('a job whose submitter died between its commit and the signal runs all the same', {
+  timeout: 120_000,
+}, async () => {
   const run = await prepared();
   try {
     await run.worker().ready;
@@ -31,7 +33,9 @@ it.concurrent('a job whose submitter died between its commit and the signal runs
   }
 });
 
-it.concurrent('a submitter that died before its commit has left nothing, and its key is free', { timeout: 120_000 }, async () => {
+it.concurrent('a submitter that died before its commit has left nothing, and its key is free', {
+  timeout: 120_000,
+}, async () => {
   const run = await prepared();
   try {
     const death = { when: 'before', at: 'storeJob' } as const;

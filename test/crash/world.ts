@@ -29,7 +29,11 @@ async function readWorld(run: CrashRun) {
   const { db } = run.house.database;
   const id = run.session;
   const turns = await db.select().from(turn).where(eq(turn.session, id));
-  const calls = await db.select().from(call).where(eq(call.turn, `${id}/1`)).orderBy(asc(call.step));
+  const calls = await db
+    .select()
+    .from(call)
+    .where(eq(call.turn, `${id}/1`))
+    .orderBy(asc(call.step));
   const [owner] = await db.select().from(session).where(eq(session.id, id));
   const chain = await loadChain(db, new ChainCache(), owner?.head ?? '');
   const engine = await until('the end of the workflow', async () => {
@@ -40,7 +44,10 @@ async function readWorld(run: CrashRun) {
     turns,
     calls,
     eventSeq: owner?.eventSeq ?? 0,
-    effects: await db.select().from(effect).where(eq(effect.turn, `${id}/1`)),
+    effects: await db
+      .select()
+      .from(effect)
+      .where(eq(effect.turn, `${id}/1`)),
     usage: await db.select().from(usage).where(eq(usage.session, id)),
     inputs: await db.select().from(input).where(eq(input.session, id)),
     outbox: await db.select().from(outbox),
@@ -50,7 +57,10 @@ async function readWorld(run: CrashRun) {
     engine,
     requests: run.provider.requests.filter(({ body }) => lastUserText(body) === run.name),
     files: filesOf(run.workspace),
-    orphans: await orphansOf(run, calls.map(({ key }) => key)),
+    orphans: await orphansOf(
+      run,
+      calls.map(({ key }) => key),
+    ),
   };
 }
 
@@ -73,7 +83,14 @@ export async function compareWorld(run: CrashRun, allowed: Expected): Promise<Wo
 
 function compareEnd({ turns, inputs, outbox: box, engine, deltas }: World): void {
   expect(turns).toMatchObject([
-    { n: 1, endReason: 'COMPLETED', endDetail: 'final_answer', endDecidedBy: 'model', recordedBy: 'turn', endStep: CALLS.length },
+    {
+      n: 1,
+      endReason: 'COMPLETED',
+      endDetail: 'final_answer',
+      endDecidedBy: 'model',
+      recordedBy: 'turn',
+      endStep: CALLS.length,
+    },
   ]);
   expect(inputs.map(({ status }) => status)).toEqual(['consumed']);
   expect(box.map(({ acknowledgedAt }) => acknowledgedAt !== null)).toEqual([true]);
@@ -101,7 +118,9 @@ function compareTranscript({ transcript, calls }: World, { shell }: Expected): v
 
 /** The ledger says of each call that acts what the world says. */
 function compareLedger({ calls, effects }: World, { shell }: Expected): void {
-  const states = calls.flatMap(({ key, tool }) => effects.filter((row) => row.key === key).map((row) => [tool, row.state]));
+  const states = calls.flatMap(({ key, tool }) =>
+    effects.filter((row) => row.key === key).map((row) => [tool, row.state]),
+  );
   const settled = /^(succeeded|settled_done)$/;
   expect(states).toEqual([
     ['edit_file', expect.stringMatching(settled)],
@@ -118,16 +137,29 @@ function compareEvents({ events, eventSeq, effects, usage: rows }: World): void 
   expect(eventSeq).toBeGreaterThanOrEqual(seqs.at(-1) ?? 0);
   // The end of a batch says how many calls it had, not which: it is counted below.
   const facts = events.filter(({ event }) => event.kind !== 'batch.ended').map(({ event }) => JSON.stringify(event));
-  expect(facts.filter((fact, n) => facts.indexOf(fact) !== n), 'events that are there twice').toEqual([]);
+  expect(
+    facts.filter((fact, n) => facts.indexOf(fact) !== n),
+    'events that are there twice',
+  ).toEqual([]);
 
   for (const kind of ['job.submitted', 'turn.opened', 'input.joined', 'turn.ended', 'driver.ended'] as const) {
     expect([kind, of(events, kind).length]).toEqual([kind, 1]);
   }
-  for (const [kind, count] of [['call.requested', 6], ['call.finished', 6], ['batch.ended', 6]] as const) {
+  for (const [kind, count] of [
+    ['call.requested', 6],
+    ['call.finished', 6],
+    ['batch.ended', 6],
+  ] as const) {
     expect([kind, of(events, kind).length]).toEqual([kind, count]);
   }
-  const started = of(events, 'sample.started').map(({ attempt }) => attempt).sort();
-  expect(of(events, 'stream.ended').map(({ attempt }) => attempt).sort()).toEqual(started);
+  const started = of(events, 'sample.started')
+    .map(({ attempt }) => attempt)
+    .sort();
+  expect(
+    of(events, 'stream.ended')
+      .map(({ attempt }) => attempt)
+      .sort(),
+  ).toEqual(started);
   expect(rows.map(({ attempt }) => attempt).sort()).toEqual(started);
   expect(rows.filter(({ closedAt }) => closedAt === null)).toEqual([]);
   expect(of(events, 'stream.ended').filter(({ reason }) => reason !== 'lost').length).toBe(SAMPLES);
@@ -148,7 +180,9 @@ function compareAttempts(events: readonly RecordedEvent[], effects: World['effec
 }
 
 function of<K extends JournalEvent['kind']>(events: readonly RecordedEvent[], kind: K) {
-  return events.map(({ event }) => event).filter((event): event is Extract<JournalEvent, { kind: K }> => event.kind === kind);
+  return events
+    .map(({ event }) => event)
+    .filter((event): event is Extract<JournalEvent, { kind: K }> => event.kind === kind);
 }
 
 /** Each sample has one key of its own; one that was lost is asked again with the same key and the same bytes. */

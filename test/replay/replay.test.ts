@@ -15,6 +15,15 @@ import { until } from '../support/until.ts';
 
 const HISTORIES = fileURLToPath(new URL('./histories', import.meta.url));
 
+const talk = conversations();
+let at: TestHouse;
+beforeAll(async () => {
+  at = await testHouse({ rules: talk.rules, others: [{ name: 'two-steps', limits: { maxSteps: 2 } }] });
+});
+afterAll(async () => {
+  await at.close();
+});
+
 /** Throws where today's workflow code would have asked for something else than what the history holds. */
 async function replay(history: unknown, workflowId: string): Promise<void> {
   const codePath = await workflowBundle(inject('bundleCache'));
@@ -52,14 +61,6 @@ describe('a recorded history', () => {
 });
 
 describe('a fresh history', () => {
-  const talk = conversations();
-  let at: TestHouse;
-  beforeAll(async () => {
-    at = await testHouse({ rules: talk.rules, others: [{ name: 'two-steps', limits: { maxSteps: 2 } }] });
-  });
-  afterAll(async () => {
-    await at.close();
-  });
   const reading = () => callTools([{ name: 'list_files', arguments: {} }, { name: 'list_files', arguments: {} }]);
 
   async function completes(): Promise<[string, string]> {
@@ -142,7 +143,7 @@ describe('a fresh history', () => {
     const clean = (text: string) =>
       text.replaceAll(`${queue}@${process.env.PAWL_HOST_ID || hostname()}`, 'pawl@recorder').replaceAll(queue, 'pawl').replaceAll(/\d+@[\w.-]+/g, '1@recorder');
     const text = JSON.stringify(recorded, (key, value: unknown) =>
-      typeof value !== 'string' ? value : key === 'data' ? recode(value, clean) : clean(value),
+      typeof value !== 'string' ? value : key === 'stackTrace' ? '' : key === 'data' ? recode(value, clean) : clean(value),
     );
     return `${text}\n`;
   }

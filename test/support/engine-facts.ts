@@ -60,6 +60,11 @@ export async function runsOf(at: TestHouse, workflowId: string, newest?: string)
   return chain;
 }
 
+/** A duration of the engine, in ms. */
+export function inMs(duration: { seconds?: { toNumber(): number } | null; nanos?: number | null } | null | undefined): number {
+  return (duration?.seconds?.toNumber() ?? 0) * 1_000 + (duration?.nanos ?? 0) / 1e6;
+}
+
 /** Events of one kind, of one turn where it is named. */
 export function only<K extends JournalEvent['kind']>(events: readonly RecordedEvent[], kind: K, turn?: string): (JournalEvent & { kind: K })[] {
   return events.flatMap(({ event, turn: of }) => (event.kind === kind && (turn === undefined || of === turn) ? [event as JournalEvent & { kind: K }] : []));

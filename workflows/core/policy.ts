@@ -12,6 +12,7 @@ export const POLICY = {
   continueAsNew: { atHistoryEvents: 500 },
   session: { idleMs: 60_000, queueMax: 1_000, editLockMs: 300_000 },
   lease: { holdMs: 30_000, renewEveryMs: 10_000, abortMarginMs: 5_000 },
+  store: { insistMs: 60_000, againAfterMs: 250 },
   recovery: { everyMs: 15_000, unknownAfterMs: 60_000, redeliverAfterMs: 5_000, continuationsPerJob: 3 },
   heartbeat: { timeoutMs: 5_000, everyMs: 250, throttleMs: 500 },
   delta: { flushMs: 50, flushBytes: 4_096 },

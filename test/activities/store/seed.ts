@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { type SQL, sql } from 'drizzle-orm';
 import { readEvents } from '../../../activities/store/events.ts';
 import type { Db } from '../../../activities/store/database.ts';
 import { enterRun, type Fence } from '../../../activities/store/fence.ts';
@@ -16,6 +17,7 @@ import { DEFAULT_LIMITS } from '../../../workflows/core/policy.ts';
 import type { SampleOutcome, Usage } from '../../../workflows/core/sample-outcome.ts';
 import type { Effect } from '../../../workflows/core/tools.ts';
 import type { Message } from '../../../workflows/core/transcript.ts';
+import { until } from '../../support/until.ts';
 
 export const id = (prefix = 'x') => `${prefix}_${randomBytes(6).toString('hex')}`;
 
@@ -170,3 +172,18 @@ export async function journal(db: Db, session: string): Promise<JournalEvent[]> 
 }
 
 export const kinds = async (db: Db, session: string) => (await journal(db, session)).map((event) => event.kind);
+
+/** Lets work pile up behind a row that is held, and go all at once: at most 8, since the pool has 10 connections. */
+export async function atOnce<T>(db: Db, hold: SQL, works: readonly (() => Promise<T>)[]): Promise<T[]> {
+  const { all } = await db.transaction(async (tx) => {
+    await tx.execute(hold);
+    const started = Promise.all(works.map((work) => work()));
+    await until('all wait for the row', async () => {
+      const { rows } = await db.execute<{ n: number }>(sql`
+        select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+      return rows[0]?.n === works.length;
+    });
+    return { all: started };
+  });
+  return await all;
+}
