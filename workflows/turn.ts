@@ -100,21 +100,29 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
   }
 }
 
-/** Runs what may run, looks again after each call that came back, until the batch is done or cut. */
+/**
+ * Runs what may run, looks again after each call that came back, until the batch is done, cut, or broken.
+ * What runs is always waited for: an end never leaves a result outside the transcript.
+ */
 async function runBatch(turn: Turn): Promise<Heard> {
-  const running = new Map<number, Promise<Heard & { kind: 'call_finished' | 'failed' }>>();
+  const running = new Map<number, Promise<CallHeard>>();
+  let broken: CallHeard['heard'] | null = null;
   for (;;) {
-    for (const call of cancelRequested() ? [] : startable(callsOf(turn))) {
+    for (const call of cancelRequested() || broken ? [] : startable(callsOf(turn))) {
       turn.record({ kind: 'call_started', ordinal: call.ordinal });
       running.set(call.ordinal, runCall(turn, call));
     }
-    if (running.size === 0) break;
-    const heard = await Promise.race(running.values());
-    if (heard.kind === 'failed') return heard;
-    running.delete(heard.ordinal);
-    turn.record(heard);
+    if (running.size === 0) return broken ?? { kind: 'batch_returned' };
+    const { ordinal, heard } = await Promise.race(running.values());
+    running.delete(ordinal);
+    if (heard.kind === 'failed') broken ??= heard;
+    else turn.record(heard);
   }
-  return { kind: 'batch_returned' };
+}
+
+interface CallHeard {
+  readonly ordinal: number;
+  readonly heard: Heard & { kind: 'call_finished' | 'failed' };
 }
 
 function callsOf(turn: Turn) {
@@ -122,7 +130,7 @@ function callsOf(turn: Turn) {
   return phase.kind === 'batch' ? phase.calls : [];
 }
 
-async function runCall(turn: Turn, call: CallRef): Promise<Heard & { kind: 'call_finished' | 'failed' }> {
+async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
   const { args } = turn;
   const { ordinal, tool, effect, argsHash } = call;
   const fence = fenceOf(args);
@@ -130,10 +138,10 @@ async function runCall(turn: Turn, call: CallRef): Promise<Heard & { kind: 'call
     { fence, assistant: turn.state().head, ordinal, tool, effect, argsHash },
   ]);
   try {
-    return { kind: 'call_finished', ordinal, status: await untilCleanupDeadline(work) };
+    return { ordinal, heard: { kind: 'call_finished', ordinal, status: await untilCleanupDeadline(work) } };
   } catch (error) {
-    if (isCut(error)) return { kind: 'call_finished', ordinal, status: 'not_started' };
-    return eventOfFailure(error);
+    if (isCut(error)) return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'not_started' } };
+    return { ordinal, heard: eventOfFailure(error) };
   }
 }
 

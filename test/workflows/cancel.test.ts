@@ -4,9 +4,9 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { delta } from '../../activities/store/schema.ts';
 import { callTools, hold, paced, say, status } from '../../testing/index.ts';
-import { turnWorkflowId } from '../../workflows/messages.ts';
+import { turnState, turnWorkflowId } from '../../workflows/messages.ts';
 import { conversations } from '../support/conversations.ts';
-import { cancelByEngine, cancelsOf, cancelTurn, closedStatus, only, sessionHandle } from '../support/engine-facts.ts';
+import { cancelByEngine, cancelsOf, cancelTurn, closedStatus, only, sessionHandle, turnHandle } from '../support/engine-facts.ts';
 import { note, percentile } from '../support/numbers.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
@@ -55,8 +55,15 @@ async function expectCutWhileSampling({ session, turn, request }: Awaited<Return
 
 // The abort reaches a regular activity only with a heartbeat's answer: the throttle is the latency.
 it('closes the provider’s connection within 1.5 s (p95 of 20 cancels) and keeps the cut text', { timeout: 60_000 }, async () => {
-  const turns = await Promise.all(Array.from({ length: 20 }, (_, n) => heldTurn(`p95 ${n}`)));
-  const took = await Promise.all(
+  const took: number[] = [];
+  for (let group = 0; group < 4; group += 1) took.push(...(await cancelFive(group)));
+  note('cancel to closed connection, ms', { p50: percentile(took, 50), p95: percentile(took, 95), max: Math.max(...took) });
+  expect(percentile(took, 95)).toBeLessThan(1_500);
+});
+
+async function cancelFive(group: number): Promise<number[]> {
+  const turns = await Promise.all(Array.from({ length: 5 }, (_, n) => heldTurn(`p95 ${group}.${n}`)));
+  return await Promise.all(
     turns.map(async (held, n) => {
       const { id } = await cancelTurn(at, held.turn, `person ${n}`, 'enough');
       const asked = Date.now();
@@ -66,9 +73,7 @@ it('closes the provider’s connection within 1.5 s (p95 of 20 cancels) and keep
       return (held.request.closedAt ?? Number.POSITIVE_INFINITY) - asked;
     }),
   );
-  note('cancel to closed connection, ms', { p50: percentile(took, 50), p95: percentile(took, 95), max: Math.max(...took) });
-  expect(percentile(took, 95)).toBeLessThan(1_500);
-});
+}
 
 describe.concurrent('a turn is cancelled', () => {
   it('by the engine alone: the identity in its history is who did it', async () => {
@@ -114,7 +119,10 @@ describe.concurrent('a turn is cancelled', () => {
   it('while it rests after a 429 with a long Retry-After: at once', async () => {
     talk.on('rests', () => status(429, { error: { message: 'slow down' } }, { 'retry-after': '100' }));
     const { session } = await at.submit('rests');
-    await until('the failed stream', async () => only(await at.events(session), 'stream.ended').length === 1);
+    await until('it rests', async () => {
+      const found = await turnHandle(at, `${session}/1`).query(turnState).catch(() => null);
+      return found?.phase.kind === 'resting';
+    });
     const asked = Date.now();
     await cancelTurn(at, `${session}/1`, 'impatient');
     const end = await at.ended(session);

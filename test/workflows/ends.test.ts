@@ -1,7 +1,14 @@
 import { eq } from 'drizzle-orm';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { temporalEngine } from '../../activities/engine/temporal-engine.ts';
+import { createActivities } from '../../activities/index.ts';
+import { thisHost, thisProcess } from '../../activities/process/identity.ts';
+import { StreamNotifier } from '../../activities/store/notify.ts';
 import { turn as turnTable } from '../../activities/store/schema.ts';
+import { ChainCache } from '../../activities/store/transcript.ts';
 import { callTools, hold, paced, type Reply, say, status } from '../../testing/index.ts';
+import { NO_USAGE } from '../../workflows/core/sample-outcome.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { conversations, userTexts } from '../support/conversations.ts';
 import { cancelTurn, cancelsOf, closedStatus, inMs, only, sessionHandle, turnHandle } from '../support/engine-facts.ts';
@@ -115,6 +122,34 @@ describe.concurrent('a provider that refuses', () => {
     // A rest is counted from the answer on, so a slow commit shortens it.
     expect(rests.map((ms) => Math.ceil(ms / 1_000))).toEqual([1, 2, 4]);
   });
+});
+
+// An activity that commits and then loses its answer runs again: it must find its own end, not a stranger's.
+it('is written once, and the attempt that repeats it succeeds; another run is refused', async () => {
+  talk.on('repeated end', () => say('Done.'));
+  const { session } = await at.submit('repeated end');
+  const turn = `${session}/1`;
+  await at.ended(session);
+  await closedStatus(at, turnWorkflowId(turn));
+  const before = await at.events(session);
+  const { runId } = await turnHandle(at, turn).describe();
+  const { database, temporal: client, taskQueue, config } = at.house;
+  const { endTurn } = createActivities({
+    database,
+    chains: new ChainCache(),
+    notifier: new StreamNotifier(database.pool),
+    engine: temporalEngine(client, taskQueue),
+    model: () => ({ sample: () => Promise.reject(new Error('no sample here')) }),
+    tools: config.registry,
+    host: thisHost(),
+    process: thisProcess(),
+    log: pino({ level: 'silent' }),
+  });
+  const end = { reason: 'COMPLETED', detail: 'final_answer', decidedBy: 'model', signal: { name: 'model_stop' }, phase: 'ending' } as const;
+  const request = (run: string) => ({ fence: { turn, run, isReset: false }, end, step: 0, usage: NO_USAGE });
+  await endTurn(request(runId));
+  await expect(endTurn(request('another-run'))).rejects.toMatchObject({ type: 'turn.fenced' });
+  expect(only(await at.events(session), 'turn.ended')).toEqual(only(before, 'turn.ended'));
 });
 
 describe.concurrent('terminated by the engine’s kill', () => {
