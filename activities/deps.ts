@@ -5,6 +5,7 @@ import type { HostIdentity, ProcessIdentity } from './process/identity.ts';
 import type { Database } from './store/database.ts';
 import type { StreamNotifier } from './store/notify.ts';
 import type { ChainCache } from './store/transcript.ts';
+import type { Masker } from './secrets/mask.ts';
 import type { Registry } from './tools/registry.ts';
 
 /** Everything the activities reach the world through; the worker builds it once. */
@@ -16,6 +17,8 @@ export interface Deps {
   /** The wire to a configured provider, by its name. */
   readonly model: (provider: string) => ModelPort;
   readonly tools: Registry;
+  /** Everything that is stored of a tool's doing goes through it. */
+  readonly masker: Masker;
   readonly host: HostIdentity;
   readonly process: ProcessIdentity;
   readonly log: Logger;

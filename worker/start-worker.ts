@@ -7,6 +7,7 @@ import { temporalEngine } from '../activities/engine/temporal-engine.ts';
 import { createChatCompletionsPort } from '../activities/model/chat-completions.ts';
 import type { ModelPort } from '../activities/model/port.ts';
 import { thisHost, thisProcess } from '../activities/process/identity.ts';
+import { createMasker, secretsOf } from '../activities/secrets/mask.ts';
 import { StreamNotifier } from '../activities/store/notify.ts';
 import { ChainCache } from '../activities/store/transcript.ts';
 import { POLICY } from '../workflows/core/policy.ts';
@@ -90,6 +91,7 @@ function shutdown(workers: readonly Worker[]): void {
 function activitiesOf(house: House, notifier: StreamNotifier, log: Logger): Activities {
   const { config } = house;
   const ports = new Map(Object.values(config.providers).map((provider) => [provider.name, portOf(provider)]));
+  const keyNames = Object.values(config.providers).flatMap(({ apiKeyEnv }) => apiKeyEnv ?? []);
   return createActivities({
     database: house.database,
     chains: new ChainCache(),
@@ -97,6 +99,7 @@ function activitiesOf(house: House, notifier: StreamNotifier, log: Logger): Acti
     engine: temporalEngine(house.temporal, config.taskQueue),
     model: (name) => ports.get(name) ?? NO_SUCH_PROVIDER,
     tools: config.registry,
+    masker: createMasker(() => secretsOf(process.env, keyNames)),
     host: thisHost(),
     process: thisProcess(),
     log,

@@ -21,6 +21,8 @@ export interface Command {
   readonly reapGroup: boolean;
   /** `pipe`: the caller reads; a number: an open file descriptor for both streams. */
   readonly output: 'pipe' | number;
+  /** Written to the standard input, which is then closed, or who writes to it; without it, there is none. */
+  readonly input?: string | ((stream: Writable) => void);
 }
 
 export interface Exit {
@@ -40,14 +42,17 @@ export interface Supervised {
 
 /** Starts a command under the supervisor. Rejects if it can't be started. */
 export async function supervise(command: Command): Promise<Supervised> {
-  const { output, ...spec } = command;
+  const { output, input, ...spec } = command;
   const out = output === 'pipe' ? 'pipe' : output;
-  const supervisor = spawn(process.execPath, [SUPERVISOR, JSON.stringify(spec)], {
+  const supervisor = spawn(process.execPath, [SUPERVISOR, JSON.stringify({ ...spec, hasInput: input !== undefined })], {
     detached: true,
-    stdio: ['pipe', out, out, 'pipe'],
+    stdio: ['pipe', out, out, 'pipe', ...(input === undefined ? [] : (['pipe'] as const))],
     env: { PATH: process.env.PATH ?? '' },
   });
   supervisor.stdin?.on('error', () => {});
+  const stream = supervisor.stdio[4] as Writable;
+  if (typeof input === 'string') feed(stream, input);
+  else input?.(stream);
   const facts = createInterface({ input: supervisor.stdio[3] as Readable })[Symbol.asyncIterator]();
   const first = await nextFact(facts);
   if (first === null || !('pid' in first)) {
@@ -65,6 +70,12 @@ export async function supervise(command: Command): Promise<Supervised> {
     exited,
     stop: () => (supervisor.stdin as Writable).end(),
   };
+}
+
+/** A command need not read it, nor live to its end. */
+function feed(stream: Writable, input: string): void {
+  stream.on('error', () => {});
+  stream.end(input);
 }
 
 type Fact = { readonly pid: number } | { readonly error: string } | Exit;

@@ -3,10 +3,11 @@
 // when standard input closes (the owner stopped, or was killed), the whole group is ended.
 // Plain JavaScript, since it must start fast and without a loader.
 //
-// argv[2]: JSON { command, args, cwd, env, uid?, gid?, stopSignal, graceMs, reapGroup }
+// argv[2]: JSON { command, args, cwd, env, uid?, gid?, stopSignal, graceMs, reapGroup, hasInput }
 // fd 3: JSON lines { pid } once it runs, { error } if it could not, { code, signal } when it ended.
+// fd 4, if hasInput: the command's standard input.
 import { spawn } from 'node:child_process';
-import { writeSync } from 'node:fs';
+import { closeSync, writeSync } from 'node:fs';
 
 const spec = JSON.parse(process.argv[2] ?? '{}');
 for (const name of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(name, () => {});
@@ -24,9 +25,12 @@ const child = spawn(spec.command, spec.args, {
   cwd: spec.cwd,
   env: spec.env,
   detached: true,
-  stdio: ['ignore', 'inherit', 'inherit'],
+  stdio: [spec.hasInput ? 4 : 'ignore', 'inherit', 'inherit'],
   ...(spec.uid === undefined ? {} : { uid: spec.uid, gid: spec.gid }),
 });
+
+// Ours would keep the pipe open after the command is gone.
+if (spec.hasInput) closeSync(4);
 
 /** @param {NodeJS.Signals} signal */
 function signalGroup(signal) {

@@ -1,7 +1,8 @@
-import { isNull, sql } from 'drizzle-orm';
+import { and, eq, isNull, sql } from 'drizzle-orm';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
-import { turn } from '../store/schema.ts';
+import { turnWorkflowId } from '../../workflows/messages.ts';
+import { cancel, turn } from '../store/schema.ts';
 import { recoverTurn } from './recover-turn.ts';
 
 export interface Swept {
@@ -11,21 +12,55 @@ export interface Swept {
 
 const AT_ONCE = 500;
 
-/** Finds what a lost notice or a killed workflow left behind: waiting sessions are told, dead turns get their end. */
+/**
+ * Finds what a lost notice or a killed process left behind: waiting sessions are told, cancels are passed on,
+ * dead turns get their end.
+ */
 export async function sweep(deps: Deps): Promise<Swept> {
   const waiting = await waitingSessions(deps);
   for (const session of waiting) await deps.engine.look(session);
+  for (const id of await cancelsUnheard(deps)) await deps.engine.requestCancel(turnWorkflowId(id));
   const open = await deps.database.db.select({ id: turn.id }).from(turn).where(isNull(turn.endedAt)).limit(AT_ONCE);
   let recovered = 0;
   for (const { id } of open) {
-    if ((await recoverTurn(deps, id)) === 'stamped') recovered += 1;
+    if (await isStamped(deps, id)) recovered += 1;
   }
   return { told: waiting.length, recovered };
 }
 
+/** One turn that can't be recovered now must not keep the others waiting. */
+async function isStamped(deps: Deps, id: string): Promise<boolean> {
+  try {
+    return (await recoverTurn(deps, id)) === 'stamped';
+  } catch (error) {
+    deps.log.warn(
+      { turn: id, error: error instanceof Error ? error.name : 'unknown' },
+      'a turn could not be recovered',
+    );
+    return false;
+  }
+}
+
+/** Open turns that somebody wanted cancelled: whoever stored the request may have died before the engine knew. */
+async function cancelsUnheard(deps: Deps): Promise<string[]> {
+  const rows = await deps.database.db
+    .selectDistinct({ turn: cancel.turn })
+    .from(cancel)
+    .innerJoin(turn, eq(turn.id, cancel.turn))
+    .where(
+      and(isNull(turn.endedAt), isNull(cancel.answer), sql`${cancel.createdAt} < clock_timestamp() - ${settled()}`),
+    );
+  return rows.map((row) => row.turn);
+}
+
+/** How old a row must be before its notice counts as lost. */
+function settled() {
+  return sql`make_interval(secs => ${POLICY.recovery.redeliverAfterMs / 1_000})`;
+}
+
 /** Sessions with something queued or unacknowledged for 5 s and nothing that runs, or with an input not passed on. */
 async function waitingSessions(deps: Deps): Promise<string[]> {
-  const after = sql`make_interval(secs => ${POLICY.recovery.redeliverAfterMs / 1_000})`;
+  const after = settled();
   const { rows } = await deps.database.db.execute<{ session: string }>(sql`
     select distinct waiting.session from (
       select session from pawl.input

@@ -13,7 +13,10 @@ import { commitTurn, type NewCall, type TurnCommit } from './turn-commit.ts';
 /** Inputs in the order given. */
 export async function readInputs(db: Db, ids: readonly string[]): Promise<(typeof input.$inferSelect)[]> {
   if (ids.length === 0) return [];
-  const rows = await db.select().from(input).where(inArray(input.id, [...ids]));
+  const rows = await db
+    .select()
+    .from(input)
+    .where(inArray(input.id, [...ids]));
   return ids.flatMap((id) => rows.filter((row) => row.id === id));
 }
 
@@ -142,6 +145,7 @@ async function closeDiscarded(db: Db, closing: SampleClosing): Promise<void> {
       .update(usage)
       .set({ ...tokens, outcome: closing.outcome.kind, complete, wasted: true, closedAt: sql`clock_timestamp()` })
       .where(eq(usage.attempt, closing.attempt));
+    await tx.delete(delta).where(eq(delta.attempt, closing.attempt));
     await recordEvents(tx, closing.session, [streamEnded(closing, 'discarded', null, null)]);
   });
 }
@@ -188,14 +192,26 @@ export async function closeLostAttempts(
   if (lost.length > 0) {
     await db.transaction(async (tx) => {
       await tx.update(usage).set({ outcome: 'lost', closedAt: sql`clock_timestamp()`, wasted: true }).where(open);
-      await tx.delete(delta).where(inArray(delta.attempt, lost.map((row) => row.attempt)));
-      await recordEvents(tx, at.session, lost.flatMap((row) => lostEvents(at, row)));
+      await tx.delete(delta).where(
+        inArray(
+          delta.attempt,
+          lost.map((row) => row.attempt),
+        ),
+      );
+      await recordEvents(
+        tx,
+        at.session,
+        lost.flatMap((row) => lostEvents(at, row)),
+      );
     });
   }
   return await db.$count(usage, and(eq(usage.sample, at.sample), eq(usage.outcome, 'lost')));
 }
 
-function lostEvents(at: { readonly turn: string; readonly sample: string; readonly mine: string | null }, row: LostAttempt): NewEvent[] {
+function lostEvents(
+  at: { readonly turn: string; readonly sample: string; readonly mine: string | null },
+  row: LostAttempt,
+): NewEvent[] {
   const { turn: turnId } = at;
   return [
     {
@@ -203,7 +219,12 @@ function lostEvents(at: { readonly turn: string; readonly sample: string; readon
       turn: turnId,
       event: { kind: 'attempt.lost', layer: 'stream', key: at.sample, attempt: row.attempt },
     },
-    streamEnded({ attempt: row.attempt, step: row.step, usage: UNKNOWN_USAGE, fence: { turn: turnId } }, 'lost', null, null),
+    streamEnded(
+      { attempt: row.attempt, step: row.step, usage: UNKNOWN_USAGE, fence: { turn: turnId } },
+      'lost',
+      null,
+      null,
+    ),
     {
       key: `discarded/${row.attempt}`,
       turn: turnId,
@@ -240,7 +261,10 @@ export async function writeDeltas(
   at: { readonly stream: string; readonly turn: string; readonly step: number; readonly attempt: string },
   chunks: readonly DeltaChunk[],
 ): Promise<void> {
-  await db.insert(delta).values(chunks.map((chunk) => ({ ...at, ...chunk }))).onConflictDoNothing();
+  await db
+    .insert(delta)
+    .values(chunks.map((chunk) => ({ ...at, ...chunk })))
+    .onConflictDoNothing();
 }
 
 export async function dropDeltas(db: Db, attempt: string): Promise<void> {

@@ -135,6 +135,8 @@ with prior as (
   from fence, jsonb_to_record($11::jsonb) as item(attempt text, outcome text, wasted boolean, complete boolean,
        "inputTokens" int, "cachedTokens" int, "outputTokens" int, "reasoningTokens" int)
   where u.attempt = item.attempt
+), shown as (
+  delete from pawl.delta using fence where attempt = $11::jsonb->>'attempt'
 ), counter as (
   update pawl.session root set event_seq = root.event_seq + $13::int
   from fence join pawl.session own on own.id = fence.session

@@ -1,6 +1,7 @@
 import type { ZodType } from 'zod';
 import type { Effect, LockKey, OnUnknown, Runs } from '../../workflows/core/tools.ts';
 import type { Command, Supervised } from '../process/supervise.ts';
+import type { MaskStream } from '../secrets/mask.ts';
 
 /** What a tool may use while it runs. */
 export interface ToolContext {
@@ -16,6 +17,15 @@ export interface ToolContext {
   spawn(command: Command): Promise<Supervised>;
   /** Most characters the result may have; the rest goes to `output`. */
   readonly resultChars: number;
+  /**
+   * False once the lease can't be trusted any more. `signal` may tell so late, such as after the process was
+   * frozen: look here right before something leaves that can't be taken back.
+   */
+  readonly mayAct?: () => boolean;
+  /** Kept output of this tenant by the hash that its result names, or null. */
+  readonly readBlob?: (hash: string) => Promise<Buffer | null>;
+  /** Masks secrets in output that comes in pieces; what `run` returns is masked anyway. */
+  readonly maskStream?: () => MaskStream;
 }
 
 export interface ToolResult {
@@ -36,19 +46,46 @@ export type Reconciled =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unknown' };
 
+/** What a call is about, for permission rules and for who is asked: they compare it as what it is. */
+export interface Subject {
+  /** `tree`: a path, and the call reads everything below it. */
+  readonly kind: 'path' | 'tree' | 'command' | 'url' | 'text';
+  readonly text: string;
+}
+
+/** Arguments by a JSON Schema of somebody else's, for tools that are not written here. */
+export interface JsonSchemaInput<Args> {
+  /** An object schema, as the model is to see it. */
+  readonly jsonSchema: Readonly<Record<string, unknown>>;
+  check(value: object): Checked<Args>;
+}
+
+export type Checked<Args> =
+  | { readonly ok: true; readonly args: Args }
+  | { readonly ok: false; readonly faults: readonly Fault[] };
+
+export interface Fault {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+}
+
 export interface Tool<Args = unknown> {
   readonly name: string;
   readonly description: string;
-  readonly input: ZodType<Args>;
+  readonly input: ZodType<Args> | JsonSchemaInput<Args>;
   readonly runs: Runs;
   readonly effect: Effect;
   readonly onUnknown: OnUnknown;
-  /** How long after the lease an `absent` answer may be believed, ms. */
+  /** How long after the lost attempt's death, or its lease, an `absent` answer may be believed, ms. */
   readonly settleAfterMs: number;
   /** Longest run of one call, ms. */
   readonly timeLimitMs: number;
   /** Names of the resources a call touches, such as a path; only their keyed hashes leave the store. */
   locks(args: Args): readonly { readonly resource: string; readonly mode: LockKey['mode'] }[];
+  /** The principal argument. Without it no rule can look into a call, and those that try to `allow` do not fit. */
+  subject?(args: Args): Subject;
+  /** Set where a call changes nothing but the file that its subject names, inside the workspace. */
+  readonly within?: 'workspace';
   /** Runs before the effect is marked started; what it returns is kept with the mark. */
   prepare?(args: Args, context: ToolContext): Promise<unknown>;
   run(args: Args, context: ToolContext): Promise<ToolResult>;
@@ -59,7 +96,7 @@ export interface Tool<Args = unknown> {
 export interface ToolDefinition<Args> {
   readonly name: string;
   readonly description: string;
-  readonly input: ZodType<Args>;
+  readonly input: Tool<Args>['input'];
   /** What a call does to the world; `once` unless said otherwise. */
   readonly effect?: Effect;
   readonly runs?: Runs;
@@ -67,6 +104,8 @@ export interface ToolDefinition<Args> {
   readonly settleAfterMs?: number;
   readonly timeLimitMs?: number;
   readonly locks?: Tool<Args>['locks'];
+  readonly subject?: NonNullable<Tool<Args>['subject']>;
+  readonly within?: 'workspace';
   readonly prepare?: NonNullable<Tool<Args>['prepare']>;
   readonly run: Tool<Args>['run'];
   readonly reconcile?: NonNullable<Tool<Args>['reconcile']>;

@@ -27,6 +27,8 @@ export const editFile = defineTool<Args>({
   input,
   effect: 'once',
   locks: ({ path }) => [{ resource: lockName(path), mode: 'write' }],
+  subject: ({ path }) => ({ kind: 'path', text: path }),
+  within: 'workspace',
   // What is wrong is said by `run`, which meets it again.
   prepare: (args, context) =>
     plan(args, context)

@@ -23,6 +23,7 @@ export const listFiles = defineTool<z.output<typeof input>>({
   input,
   effect: 'none',
   locks: ({ path }) => [{ resource: lockName(path), mode: 'read' }],
+  subject: ({ path }) => ({ kind: 'path', text: path }),
   run: ({ path, depth }, context) =>
     answering(path, context, async () => {
       const place = await placeToRead(context.workspace, path);

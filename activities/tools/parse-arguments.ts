@@ -1,6 +1,5 @@
-import type { ZodError } from 'zod';
 import { canonicalJson } from '../store/hash.ts';
-import type { Tool } from './define-tool.ts';
+import type { Checked, Fault, Tool } from './define-tool.ts';
 import { fitText } from './text.ts';
 
 const MOST_FAULTS = 20;
@@ -23,13 +22,43 @@ export function parseArguments(tool: Tool, raw: string): ParsedArguments {
 }
 
 function validated(tool: Tool, value: object): ParsedArguments {
-  const asWritten = tool.input.safeParse(value);
-  if (asWritten.success) return { ok: true, args: asWritten.data, canonical: canonicalJson(value) };
+  const asWritten = check(tool.input, value);
+  if (asWritten.ok) return { ok: true, args: asWritten.args, canonical: canonicalJson(value) };
   // Models in strict mode send null for what they leave out.
-  const withoutNulls = Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
-  const again = tool.input.safeParse(withoutNulls);
-  if (again.success) return { ok: true, args: again.data, canonical: canonicalJson(withoutNulls) };
-  return fault(tool, faultsOf(asWritten.error));
+  for (const withoutNulls of [dropNulls(value, asWritten.faults), dropTopNulls(value)]) {
+    const again = check(tool.input, withoutNulls);
+    if (again.ok) return { ok: true, args: again.args, canonical: canonicalJson(withoutNulls) };
+  }
+  return fault(tool, listed(asWritten.faults));
+}
+
+function check(input: Tool['input'], value: object): Checked<unknown> {
+  if ('jsonSchema' in input) return input.check(value);
+  const parsed = input.safeParse(value);
+  if (parsed.success) return { ok: true, args: parsed.data };
+  return { ok: false, faults: parsed.error.issues };
+}
+
+/** Without the fields that are null where a fault is. */
+function dropNulls(value: object, faults: readonly Fault[]): object {
+  const copy = structuredClone(value);
+  for (const { path } of faults) {
+    const parent = path.slice(0, -1).reduce<unknown>((inner, key) => fieldOf(inner, key), copy);
+    const last = path.at(-1);
+    if (last !== undefined && !Array.isArray(parent) && fieldOf(parent, last) === null) {
+      delete (parent as Record<PropertyKey, unknown>)[last];
+    }
+  }
+  return copy;
+}
+
+function dropTopNulls(value: object): object {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
+}
+
+function fieldOf(value: unknown, key: PropertyKey): unknown {
+  if (value === null || typeof value !== 'object' || !Object.hasOwn(value, key)) return undefined;
+  return (value as Record<PropertyKey, unknown>)[key];
 }
 
 /** The object in the text, or a sentence that says why there is none. Blank stands for no arguments. */
@@ -45,12 +74,12 @@ function jsonObject(raw: string): object | string {
   return `They must be a JSON object in braces, and this is ${Array.isArray(value) ? 'an array' : value === null ? 'null' : `a ${typeof value}`}.`;
 }
 
-function faultsOf(error: ZodError): string {
-  const faults = error.issues.slice(0, MOST_FAULTS).map(({ path, message }) => {
+function listed(faults: readonly Fault[]): string {
+  const lines = faults.slice(0, MOST_FAULTS).map(({ path, message }) => {
     const where = path.length === 0 ? '' : `${path.map(String).join('.')}: `;
     return `- ${where}${message}`;
   });
-  return ['They do not fit its schema:', ...faults].join('\n');
+  return ['They do not fit its schema:', ...lines].join('\n');
 }
 
 function fault(tool: Tool, text: string): ParsedArguments {

@@ -24,6 +24,7 @@ export const readFile = defineTool<Args>({
   input,
   effect: 'none',
   locks: ({ path }) => [{ resource: lockName(path), mode: 'read' }],
+  subject: ({ path }) => ({ kind: 'path', text: path }),
   run: (args, context) =>
     answering(args.path, context, () =>
       withFile(context.workspace, args.path, async (file) => {

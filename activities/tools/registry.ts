@@ -47,11 +47,8 @@ function storedTool(tool: Tool): StoredTool {
 }
 
 function jsonSchemaOf(tool: Tool): Record<string, unknown> {
-  const {
-    $schema: _,
-    '~standard': __,
-    ...schema
-  } = z.toJSONSchema(tool.input, { io: 'input' }) as Record<string, unknown>;
+  const whole = 'jsonSchema' in tool.input ? tool.input.jsonSchema : z.toJSONSchema(tool.input, { io: 'input' });
+  const { $schema: _, '~standard': __, ...schema } = whole as Record<string, unknown>;
   if (schema.type !== 'object') throw new Error(`The input of tool "${tool.name}" must be an object schema.`);
   return schema;
 }

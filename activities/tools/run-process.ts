@@ -51,7 +51,7 @@ export async function runProcess(wanted: ToolProcess, context: ToolContext): Pro
 async function follow(running: Supervised, stopper: Stopper, context: ToolContext): Promise<Finished> {
   const streams = [running.stdout, running.stderr].filter((stream) => stream !== null);
   const capture = new Capture(context.resultChars);
-  const reading = read(streams, (chunk) => {
+  const reading = readStreams(streams, (chunk) => {
     if (capture.size <= STOP_BYTES) capture.write(chunk);
     else stopper.stop('output');
   });
@@ -82,7 +82,7 @@ async function commandFor(wanted: ToolProcess, context: ToolContext): Promise<Co
 type Stopper = ReturnType<typeof stopWhen>;
 
 /** Stops a process on an abort, at its time limit, or when told to. The first reason counts. */
-function stopWhen(starting: Promise<Supervised>, signal: AbortSignal, timeLimitMs: number, graceMs: number) {
+export function stopWhen(starting: Promise<Supervised>, signal: AbortSignal, timeLimitMs: number, graceMs: number) {
   const withProcess = (act: (running: Supervised) => void) => void starting.then(act, () => {});
   let why: Stopped | null = null;
   let lastResort: NodeJS.Timeout | undefined;
@@ -109,7 +109,7 @@ function stopWhen(starting: Promise<Supervised>, signal: AbortSignal, timeLimitM
 }
 
 /** Reads streams as they come. `drained` waits for their end, or until a process that kept them open is quiet. */
-function read(streams: readonly Readable[], take: (chunk: Buffer) => void) {
+export function readStreams(streams: readonly Readable[], take: (chunk: Buffer) => void) {
   let open = streams.length;
   let lastAt = 0;
   for (const stream of streams) {

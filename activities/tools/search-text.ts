@@ -30,6 +30,7 @@ export const searchText = defineTool<Args>({
   effect: 'none',
   timeLimitMs: LIMITS.timeMs + 10_000,
   locks: ({ path }) => [{ resource: lockName(path), mode: 'read' }],
+  subject: ({ path }) => ({ kind: 'tree', text: path }),
   run: (args, context) =>
     answering(args.path, context, async () => {
       const place = await placeToRead(context.workspace, args.path);

@@ -31,6 +31,7 @@ export const shell = defineTool<z.output<typeof input>>({
   input,
   effect: 'once',
   onUnknown: 'tell',
+  subject: ({ command }) => ({ kind: 'command', text: command }),
   timeLimitMs: (LONGEST_S + 20) * 1_000,
   run: (args, context) =>
     answering('shell', context, async () => {

@@ -19,6 +19,8 @@ export const writeFile = defineTool<Args>({
   input,
   effect: 'idempotent',
   locks: ({ path }) => [{ resource: lockName(path), mode: 'write' }],
+  subject: ({ path }) => ({ kind: 'path', text: path }),
+  within: 'workspace',
   prepare: notes,
   run: (args, context) =>
     answering(args.path, context, async () => {

@@ -1,133 +1,130 @@
 import { Context } from '@temporalio/activity';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { RunIdentity } from '../../workflows/core/requests.ts';
-import type { Deps } from '../deps.ts';
-import { recordEvents } from '../store/events.ts';
+import { newId } from '../store/ids.ts';
 import { type EffectRow, readCall, startEffect } from '../store/ledger.ts';
-import type { Reconciled } from '../tools/define-tool.ts';
-import { CUT_TEXTS } from './results.ts';
 import { type CallOutcome, failed, giveUpUnlessCancelled, returned } from './call-outcome.ts';
-import { type Attempted, attemptRun, LEASE_MS, type ToolAttempt, toolContext } from './tool-attempt.ts';
 import { awaitDeath } from './prove-dead.ts';
+import { CUT_TEXTS } from './results.ts';
+import { type Lost, pause, recordLost, recordSettled, settle } from './settle.ts';
+import { type Attempted, attemptRun, isStopped, LEASE_MS, type ToolAttempt, toolContext } from './tool-attempt.ts';
 
-/** A call that changes something: marked in the ledger before it acts, reconciled where an attempt was lost. */
-export async function runActing(at: ToolAttempt, fence: RunIdentity, row: EffectRow): Promise<CallOutcome> {
-  if (row.state === 'intended') return await begin(at, fence, null);
-  await awaitDeath(at, row);
-  await recordLost(at.deps, at, row);
-  if (at.tool.effect === 'idempotent' || at.tool.effect === 'keyed') return await begin(at, fence, row.attempt);
-  return await settle(at, fence, row);
+/** Where a call stands: decided, or lost by an attempt and to be decided. */
+type Standing =
+  | { readonly kind: 'outcome'; readonly outcome: CallOutcome }
+  | { readonly kind: 'lost'; readonly lost: Lost }
+  /** Known not to have happened, or safe to repeat: `from` is who holds it in the ledger. */
+  | { readonly kind: 'send'; readonly from: string | null };
+
+/** A call that changes something: marked in the ledger before it acts, and never sent again on a guess. */
+export async function runActing(first: ToolAttempt, fence: RunIdentity, row: EffectRow): Promise<CallOutcome> {
+  let at = first;
+  let sends = 0;
+  let standing: Standing =
+    row.state === 'intended' ? { kind: 'send', from: null } : { kind: 'lost', lost: await takeOver(at, row) };
+  for (;;) {
+    switch (standing.kind) {
+      case 'outcome':
+        return standing.outcome;
+      case 'lost':
+        standing = await afterLoss(at, standing.lost, sends);
+        break;
+      case 'send':
+        // Each request has an attempt of its own, so that the ledger and the events tell them apart.
+        if (sends > 0) at = { ...first, attempt: newId('att') };
+        sends += 1;
+        standing = await send(at, fence, standing.from);
+    }
+  }
 }
 
-async function begin(at: ToolAttempt, fence: RunIdentity, from: string | null): Promise<CallOutcome> {
+/** Another process had it: it must be dead, or its lease over, before anybody looks at what it left. */
+async function takeOver(at: ToolAttempt, row: EffectRow): Promise<Lost> {
+  await awaitDeath(at, row);
+  const overSinceMs = Date.now();
+  await recordLost(at, row);
+  return { attempt: row.attempt, details: row.details, overSinceMs, shown: null };
+}
+
+async function send(at: ToolAttempt, fence: RunIdentity, from: string | null): Promise<Standing> {
   const { deps } = at;
   const signal = Context.current().cancellationSignal;
-  const details = (await at.tool.prepare?.(at.args, toolContext(at, signal, null, false))) ?? null;
+  const details = (await at.tool.prepare?.(at.args, toolContext(at, signal, null, null))) ?? null;
+  const leasedAtMs = Date.now();
   const started = await startEffect(
     deps.database.db,
     { fence, key: at.call.key, from, details },
     { attempt: at.attempt, host: deps.host, process: deps.process, leaseMs: LEASE_MS },
   );
-  if (!started) return await again(at, fence);
-  return await judge(at, await attemptRun(at, details, true), details);
+  if (!started) return await found(at);
+  return judge(at, await attemptRun(at, details, leasedAtMs), details);
 }
 
 /** Somebody else marked it first: look at what they left. */
-async function again(at: ToolAttempt, fence: RunIdentity): Promise<CallOutcome> {
+async function found(at: ToolAttempt): Promise<Standing> {
   const row = await readCall(at.deps.database.db, at.call.key);
   if (!row?.effect) throw new Error('an effect vanished from the ledger');
-  if (row.call.status) {
-    return {
-      status: row.call.status,
-      result: failed(row.call.result ?? '', row.call.note ?? ''),
-      effect: row.effect.state,
-    };
-  }
-  return await runActing(at, fence, row.effect);
+  const { status, result, note } = row.call;
+  if (!status) return { kind: 'lost', lost: await takeOver(at, row.effect) };
+  const outcome = { status, result: failed(result ?? '', note ?? ''), effect: row.effect.state };
+  return { kind: 'outcome', outcome: { ...outcome, heldBy: row.effect.attempt } };
 }
 
-async function judge(at: ToolAttempt, attempted: Attempted, details: unknown): Promise<CallOutcome> {
-  const stopped = Context.current().cancellationSignal.aborted;
+/** What one attempt shows of the call's outcome. */
+function judge(at: ToolAttempt, attempted: Attempted, details: unknown): Standing {
+  const outcome = (decided: CallOutcome): Standing => ({ kind: 'outcome', outcome: { ...decided, heldBy: at.attempt } });
   if (attempted.kind === 'result' && !attempted.result.aborted) {
-    return returned(attempted.result, attempted.result.isError ? 'failed' : 'succeeded');
+    return outcome(returned(attempted.result, attempted.result.isError ? 'failed' : 'succeeded'));
   }
-  if (stopped) giveUpUnlessCancelled();
-  if (attempted.kind === 'result' && attempted.result.aborted === 'without_effect') {
-    return { status: 'stopped', result: failed(CUT_TEXTS.stopped, 'cancelled'), effect: 'settled_absent' };
+  const stopped = isStopped(at);
+  if (stopped) giveUpUnlessCancelled(at.superseded);
+  if (attempted.kind === 'result' && attempted.result.aborted === 'without_effect') return outcome(without('stopped'));
+  if (at.tool.effect === 'idempotent' && attempted.kind !== 'result' && !stopped) {
+    const note = attempted.kind === 'threw' ? attempted.note : 'timeout';
+    return outcome(returned(failed('The tool failed. Calling it again does no harm.', note), 'failed'));
   }
-  if (at.tool.effect === 'idempotent' && attempted.kind === 'threw' && !stopped) {
-    return returned(failed('The tool failed.', attempted.note), 'failed');
-  }
-  const found = await ask(at, details);
-  if (found.kind === 'done') return returned(found.result, 'settled_done');
-  return unknown(at, attempted.kind === 'result' ? attempted.result.text : null);
+  const shown = attempted.kind === 'result' ? attempted.result.text : null;
+  return { kind: 'lost', lost: { attempt: at.attempt, details, overSinceMs: Date.now(), shown } };
 }
 
-/** After a lost attempt of a `once` effect: the remote side is asked, nothing is sent again blindly. */
-async function settle(at: ToolAttempt, fence: RunIdentity, row: EffectRow): Promise<CallOutcome> {
-  const found = await ask(at, row.details);
-  switch (found.kind) {
+/** Nobody has told what became of an attempt. Only the effect's class and the other side decide what follows. */
+async function afterLoss(at: ToolAttempt, lost: Lost, sends: number): Promise<Standing> {
+  const { effect } = at.tool;
+  const again: Standing = { kind: 'send', from: lost.attempt };
+  const settled = (outcome: CallOutcome): Standing => ({ kind: 'outcome', outcome: { ...outcome, heldBy: lost.attempt } });
+  if (effect !== 'once') {
+    const mayRepeat = sends < POLICY.effects.sends && !isStopped(at);
+    if (mayRepeat && sends > 0) await pause(at, POLICY.effects.sendAgainAfterMs * sends);
+    return mayRepeat ? again : settled(unknown(at, lost));
+  }
+  const told = await settle(at, lost);
+  switch (told.kind) {
     case 'done':
-      await recordSettled(at, row, 'settled_done');
-      return { ...returned(found.result, 'settled_done'), heldBy: row.attempt };
+      await recordSettled(at, lost, 'settled_done');
+      return settled(returned(told.result, 'settled_done'));
     case 'absent':
-      await recordSettled(at, row, 'settled_absent');
-      return await begin(at, fence, row.attempt);
+      await recordSettled(at, lost, 'settled_absent');
+      if (isStopped(at)) return settled(without('stopped'));
+      return sends < POLICY.effects.sends ? again : settled(without('error'));
     case 'unknown':
-      await recordSettled(at, row, 'unknown');
-      return { ...unknown(at, null), heldBy: row.attempt };
+      await recordSettled(at, lost, 'unknown');
+      return settled(unknown(at, lost));
   }
 }
 
-async function ask(at: ToolAttempt, details: unknown): Promise<Reconciled> {
-  if (!at.tool.reconcile) return { kind: 'unknown' };
-  const signal = AbortSignal.timeout(POLICY.cleanup.deadlineMs);
-  try {
-    return await at.tool.reconcile(at.args, toolContext(at, signal, details, false));
-  } catch {
-    return { kind: 'unknown' };
-  }
+function without(status: 'stopped' | 'error'): CallOutcome {
+  return status === 'stopped'
+    ? { status, result: failed(CUT_TEXTS.stopped, 'cancelled'), effect: 'settled_absent' }
+    : { status, result: failed(CUT_TEXTS.absent, 'absent'), effect: 'settled_absent' };
 }
 
 /** Nobody knows. The tool says what then: tell the model the truth, or end the turn on it. */
-function unknown(at: ToolAttempt, shown: string | null): CallOutcome {
+function unknown(at: ToolAttempt, { shown }: Lost): CallOutcome {
   const text = shown ? `${CUT_TEXTS.unknown}\nOutput until then:\n${shown}` : CUT_TEXTS.unknown;
-  const tells = at.tool.onUnknown === 'tell' || Context.current().cancellationSignal.aborted;
+  const tells = at.tool.onUnknown === 'tell' || isStopped(at);
   return {
     status: tells ? 'unknown' : 'unknown_ends_turn',
     result: failed(text, 'unknown_outcome'),
     effect: 'unknown',
   };
-}
-
-async function recordLost(deps: Deps, at: ToolAttempt, row: EffectRow): Promise<void> {
-  const lost = row.attempt ?? 'unnamed';
-  const events = [
-    ['attempt.lost', `lost/${lost}`, lost],
-    ['attempt.resumed', `resumed/${at.attempt}`, at.attempt],
-  ] as const;
-  await recordEvents(
-    deps.database.db,
-    at.owner.session,
-    events.map(([kind, key, attempt]) => ({
-      key,
-      turn: at.owner.id,
-      event: { kind, layer: 'batch', key: at.call.key, attempt },
-    })),
-  );
-}
-
-/** Once for each lost attempt, though whoever settles it may be lost as well. */
-async function recordSettled(
-  at: ToolAttempt,
-  row: EffectRow,
-  as: 'settled_done' | 'settled_absent' | 'unknown',
-): Promise<void> {
-  await recordEvents(at.deps.database.db, at.owner.session, [
-    {
-      key: `settled/${row.attempt ?? row.key}`,
-      turn: at.owner.id,
-      event: { kind: 'effect.settled', layer: 'batch', key: at.call.key, as, by: 'reconcile' },
-    },
-  ]);
 }

@@ -23,8 +23,9 @@ export function failed(text: string, note: string): ToolResult {
 }
 
 /** A stop that nobody asked for (a worker that leaves, a reset) settles nothing: the next attempt will. */
-export function giveUpUnlessCancelled(): void {
-  if (isCancelRequested()) return;
+export function giveUpUnlessCancelled(superseded?: AbortSignal): void {
+  // A newer attempt in this process waits for this one, and decides instead of it.
+  if (isCancelRequested() && !superseded?.aborted) return;
   throw ApplicationFailure.retryable(
     'This worker is going away; the call goes to another attempt.',
     'attempt.given_up',

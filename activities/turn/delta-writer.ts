@@ -21,8 +21,7 @@ export class DeltaWriter {
   #n = 0;
   #timer: NodeJS.Timeout | null = null;
   #writing: Promise<void> = Promise.resolve();
-  /** Whether anything reached the table. */
-  wrote = false;
+  #wrote = false;
 
   constructor(db: Db, notifier: StreamNotifier, at: Where) {
     this.#db = db;
@@ -39,18 +38,22 @@ export class DeltaWriter {
     else this.#timer ??= setTimeout(() => this.#flush(), POLICY.delta.flushMs);
   }
 
-  /** Waits for what is on its way; what was not yet due is superseded by the message and dropped. */
-  async flushed(limitMs: number): Promise<void> {
+  /**
+   * Waits for what is on its way; what was not yet due is superseded by the message and dropped.
+   * False: something still is, and will come behind the message.
+   */
+  async flushed(limitMs: number): Promise<boolean> {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
-    if (!this.wrote) return;
+    if (!this.#wrote) return true;
     this.#flush();
     let limit: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      limit = setTimeout(resolve, limitMs);
+    const late = new Promise<false>((resolve) => {
+      limit = setTimeout(() => resolve(false), limitMs);
     });
-    await Promise.race([this.#writing, late]);
+    const written = await Promise.race([this.#writing.then(() => true), late]);
     clearTimeout(limit);
+    return written;
   }
 
   #flush(): void {
@@ -60,7 +63,7 @@ export class DeltaWriter {
     this.#waiting = [];
     this.#bytes = 0;
     if (chunks.length === 0) return;
-    this.wrote = true;
+    this.#wrote = true;
     this.#writing = this.#writing
       .then(() => writeDeltas(this.#db, this.#at, chunks))
       .then(() => this.#notifier.moved(this.#at.stream))

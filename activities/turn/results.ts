@@ -1,16 +1,17 @@
 import type { Message } from '../../workflows/core/transcript.ts';
 import type { call } from '../store/schema.ts';
 
-type CallRow = typeof call.$inferSelect;
+/** `begun`: the ledger has it as more than intended. */
+type CallRow = typeof call.$inferSelect & { readonly begun: boolean };
 
-/** Results in call order. A call without one gets the plain truth: it was never started. */
+/** Results in call order. A call without one gets the plain truth: never started, or nobody knows. */
 export function resultMessages(calls: readonly CallRow[]): Message[] {
   return calls.map((row) => ({
     kind: 'tool_result',
     ordinal: row.ordinal,
     callId: row.providerCallId,
     tool: row.tool,
-    text: row.result ?? NOT_STARTED,
+    text: row.result ?? (row.begun ? CUT_TEXTS.unknown : NOT_STARTED),
     isError: row.status !== 'ok',
     blob: row.blob,
   }));
@@ -21,6 +22,7 @@ const NOT_STARTED = 'Not started: the turn was stopped before this call began. I
 /** What the model is told of a call that was cut or lost, by what is known of it. */
 export const CUT_TEXTS = {
   stopped: 'Stopped before it finished. It is known to have had no effect.',
+  absent: 'It was tried several times and never arrived. It is known to have had no effect.',
   unknown:
     'Interrupted while it ran: whether it took effect is not known. Check the state of things before you repeat it.',
 } as const;

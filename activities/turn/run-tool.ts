@@ -1,4 +1,3 @@
-import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { RunToolRequest } from '../../workflows/core/requests.ts';
@@ -16,28 +15,39 @@ import { type CallOutcome, failed, giveUpUnlessCancelled, returned } from './cal
 import { insist } from './insist.ts';
 import { CUT_TEXTS } from './results.ts';
 import { confirmRun, knownRuns } from './runs.ts';
-import { attemptRun, type ToolAttempt } from './tool-attempt.ts';
+import { attemptRun, isStopped, type ToolAttempt } from './tool-attempt.ts';
 
 /** Makes one call. Its result goes to the store; the workflow learns only how it came back. */
 export async function runTool(deps: Deps, request: RunToolRequest): Promise<CallStatus> {
   const attempt = newId('att');
   const key = effectKey(request.assistant, request.ordinal);
-  return await beating(attempt, () => afterEarlier(key, () => attemptCall(deps, request, key, attempt)));
+  return await beating(attempt, () =>
+    afterEarlier(key, (superseded) => attemptCall(deps, request, key, { attempt, superseded })),
+  );
 }
 
 /** Attempts of this process that have not told their outcome yet. */
-const inFlight = new Map<string, Promise<unknown>>();
+const inFlight = new Map<string, { readonly over: Promise<unknown>; stop(): void }>();
 
-/** One at a time: the engine may hand out a call again while an earlier attempt is still alive here. */
-async function afterEarlier<T>(key: string, work: () => Promise<T>): Promise<T> {
-  for (let earlier = inFlight.get(key); earlier; earlier = inFlight.get(key)) await earlier;
-  const done = work();
-  const settled = done.catch(() => {}).then(() => void inFlight.delete(key));
-  inFlight.set(key, settled);
+/** One at a time: the engine may hand out a call again while an earlier attempt still lives here; that one goes first. */
+async function afterEarlier<T>(key: string, work: (superseded: AbortSignal) => Promise<T>): Promise<T> {
+  for (let earlier = inFlight.get(key); earlier; earlier = inFlight.get(key)) {
+    earlier.stop();
+    await earlier.over;
+  }
+  const newer = new AbortController();
+  const done = work(newer.signal);
+  const over = done.catch(() => {}).then(() => void inFlight.delete(key));
+  inFlight.set(key, { over, stop: () => newer.abort() });
   return await done;
 }
 
-async function attemptCall(deps: Deps, request: RunToolRequest, key: string, attempt: string): Promise<CallStatus> {
+async function attemptCall(
+  deps: Deps,
+  request: RunToolRequest,
+  key: string,
+  mine: Pick<ToolAttempt, 'attempt' | 'superseded'>,
+): Promise<CallStatus> {
   const { db } = deps.database;
   await enterRun(db, request.fence, knownRuns, confirmRun(deps));
   const owner = await ownerOf(db, request.fence.turn);
@@ -50,7 +60,7 @@ async function attemptCall(deps: Deps, request: RunToolRequest, key: string, att
   const found = deps.tools.lookup(row.call.tool);
   const parsed = found.ok ? parseArguments(found.tool, row.call.arguments) : found;
   if (!found.ok || !('args' in parsed)) return await refuse(deps, owner, row, 'text' in parsed ? parsed.text : '');
-  const at: ToolAttempt = { deps, owner, attempt, call: row.call, tool: found.tool, args: parsed.args };
+  const at: ToolAttempt = { ...mine, deps, owner, call: row.call, tool: found.tool, args: parsed.args };
   const outcome = row.effect ? await runActing(at, request.fence, row.effect) : await runReader(at);
   return await keep(at, outcome);
 }
@@ -72,8 +82,8 @@ async function refuse(
 }
 
 async function runReader(at: ToolAttempt): Promise<CallOutcome> {
-  const attempted = await attemptRun(at, null, false);
-  const stopped = Context.current().cancellationSignal.aborted;
+  const attempted = await attemptRun(at, null, null);
+  const stopped = isStopped(at);
   switch (attempted.kind) {
     case 'result':
       if (!(stopped && attempted.result.aborted)) return returned(attempted.result, null);
@@ -84,7 +94,7 @@ async function runReader(at: ToolAttempt): Promise<CallOutcome> {
     case 'timed_out':
       return returned(failed(`The tool did not finish within ${at.tool.timeLimitMs / 1_000} s.`, 'timeout'), null);
   }
-  giveUpUnlessCancelled();
+  giveUpUnlessCancelled(at.superseded);
   return { status: 'stopped', result: failed(CUT_TEXTS.stopped, 'cancelled'), effect: null };
 }
 
@@ -99,6 +109,7 @@ async function store(
   { status, result, effect }: CallOutcome,
   attempt: string | null,
 ): Promise<CallStatus> {
+  const output = result.output ? deps.masker.bytes(result.output) : null;
   const closing: CallClosing = {
     turn: owner.id,
     session: owner.session,
@@ -106,9 +117,9 @@ async function store(
     key: call.key,
     tool: call.tool,
     status,
-    text: result.text,
-    output: result.output ? { hash: sha256(owner.tenant, result.output), data: result.output } : null,
-    note: result.note ?? null,
+    text: deps.masker.text(result.text),
+    output: output && { hash: sha256(owner.tenant, output), data: output },
+    note: result.note === undefined ? null : deps.masker.text(result.note).slice(0, NOTE_CHARS),
     effect: effect === null ? null : { state: effect, attempt },
     events: [],
   };

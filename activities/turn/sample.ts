@@ -56,9 +56,10 @@ async function ask(deps: Deps, request: SampleRequest, plan: SamplePlan, attempt
   if (result.kind === 'cut' && !isCancelRequested(context)) {
     throw ApplicationFailure.retryable('This worker is going away; the sample is asked for again.', 'attempt.given_up');
   }
-  await deltas.flushed(POLICY.sample.flushWaitMs);
+  const written = await deltas.flushed(POLICY.sample.flushWaitMs);
   const outcome = await close(deps, request, plan, attempt, result);
-  if (deltas.wrote) await dropDeltas(deps.database.db, attempt);
+  // The commit has taken away what was there.
+  if (!written) await dropDeltas(deps.database.db, attempt);
   return outcome;
 }
 

@@ -3,7 +3,9 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
 import { type Command, type Supervised, supervise } from '../process/supervise.ts';
 import type { TurnOwner } from '../store/owners.ts';
+import { readBlob } from '../store/blobs.ts';
 import { type CallRow, noteGroup, renewLease } from '../store/ledger.ts';
+import { insist } from './insist.ts';
 import type { Tool, ToolContext, ToolResult } from '../tools/define-tool.ts';
 
 /** One attempt of one call: what it runs, and what ends it early. */
@@ -14,6 +16,8 @@ export interface ToolAttempt {
   readonly call: CallRow;
   readonly tool: Tool;
   readonly args: unknown;
+  /** Aborted when a newer attempt of the call has begun in this process. */
+  readonly superseded: AbortSignal;
 }
 
 /** How an attempt came back: with a result, or without anybody knowing whether it acted. */
@@ -25,11 +29,16 @@ export type Attempted =
 export const LEASE_MS = POLICY.lease.holdMs;
 
 /** Runs the tool's `run`, ended by a cancel, by its time limit, or before a lease that can't be renewed is over. */
-export async function attemptRun(at: ToolAttempt, details: unknown, leased: boolean): Promise<Attempted> {
+export async function attemptRun(
+  at: ToolAttempt,
+  details: unknown,
+  /** When the lease was asked for, ms since the epoch; null for a call that needs none. */
+  leasedAtMs: number | null,
+): Promise<Attempted> {
   const expired = AbortSignal.timeout(at.tool.timeLimitMs);
-  const lease = leased ? holdLease(at) : null;
-  const signals = [Context.current().cancellationSignal, expired, ...(lease ? [lease.signal] : [])];
-  const context = toolContext(at, AbortSignal.any(signals), details, leased);
+  const lease = leasedAtMs === null ? null : holdLease(at, leasedAtMs);
+  const signals = [stopSignal(at), expired, ...(lease ? [lease.signal] : [])];
+  const context = toolContext(at, AbortSignal.any(signals), details, lease);
   try {
     const result = await at.tool.run(at.args, context);
     return expired.aborted && result.aborted ? { kind: 'timed_out' } : { kind: 'result', result };
@@ -40,29 +49,48 @@ export async function attemptRun(at: ToolAttempt, details: unknown, leased: bool
   }
 }
 
-export function toolContext(at: ToolAttempt, signal: AbortSignal, details: unknown, leased: boolean): ToolContext {
+/** Aborted by a cancel, by a worker that leaves, and by a newer attempt in this process. */
+export function stopSignal({ superseded }: ToolAttempt): AbortSignal {
+  return AbortSignal.any([Context.current().cancellationSignal, superseded]);
+}
+
+export function isStopped({ superseded }: ToolAttempt): boolean {
+  return superseded.aborted || Context.current().cancellationSignal.aborted;
+}
+
+export function toolContext(at: ToolAttempt, signal: AbortSignal, details: unknown, lease: Lease | null): ToolContext {
   return {
     workspace: at.owner.workspacePath,
     signal,
     idempotencyKey: at.call.key,
     details,
-    spawn: (command) => spawnNoted(at, command, leased),
+    spawn: (command) => spawnNoted(at, command, lease !== null),
     resultChars: POLICY.tools.resultChars,
+    mayAct: () => !signal.aborted && (lease?.isHeld() ?? true),
+    readBlob: (hash) => readBlob(at.deps.database.db, at.owner.tenant, hash),
+    maskStream: () => at.deps.masker.stream(),
   };
 }
 
 /** The ledger learns of the process before anybody may take the effect over. */
 async function spawnNoted(at: ToolAttempt, command: Command, leased: boolean): Promise<Supervised> {
   const running = await supervise(command);
-  if (leased) await noteGroup(at.deps.database.db, at.call.key, at.attempt, running.identity);
+  if (leased) await insist(() => noteGroup(at.deps.database.db, at.call.key, at.attempt, running.identity));
   return running;
 }
 
+interface Lease {
+  readonly signal: AbortSignal;
+  isHeld(): boolean;
+  release(): void;
+}
+
 /** Renews the lease while the attempt runs; aborts it in good time when that fails. */
-function holdLease(at: ToolAttempt): { readonly signal: AbortSignal; release(): void } {
+function holdLease(at: ToolAttempt, leasedAtMs: number): Lease {
   const { renewEveryMs, abortMarginMs } = POLICY.lease;
   const lost = new AbortController();
-  let heldUntil = Date.now() + LEASE_MS;
+  let heldUntil = leasedAtMs + LEASE_MS;
+  const isHeld = () => !lost.signal.aborted && Date.now() <= heldUntil - abortMarginMs;
   const timer = setInterval(
     () => {
       const asked = Date.now();
@@ -73,11 +101,11 @@ function holdLease(at: ToolAttempt): { readonly signal: AbortSignal; release(): 
         },
         () => {},
       );
-      if (Date.now() > heldUntil - abortMarginMs) lost.abort();
+      if (!isHeld()) lost.abort();
     },
     Math.min(renewEveryMs, abortMarginMs),
   );
-  return { signal: lost.signal, release: () => clearInterval(timer) };
+  return { signal: lost.signal, isHeld, release: () => clearInterval(timer) };
 }
 
 function noteOf(error: unknown): string {

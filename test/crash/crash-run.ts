@@ -4,22 +4,21 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { randomBytes } from 'node:crypto';
-import { eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import pg from 'pg';
 import { inject } from 'vitest';
 import { readEvents } from '../../activities/store/events.ts';
-import { job, turn } from '../../activities/store/schema.ts';
+import { event, job } from '../../activities/store/schema.ts';
+import { EngineAway } from '../../client/faults.ts';
 import { createRuns, type Runs } from '../../client/runs.ts';
 import type { Submitted } from '../../client/submit.ts';
 import { type Hold, hold, lastUserText, type ScriptedProvider, startScriptedProvider } from '../../testing/index.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import { until } from '../support/until.ts';
+import { compiledProgram } from './compiled.ts';
 import { crashConfig, type ProcessOrder, type ProcessReady, submissionOf } from './crash-config.ts';
 import type { Boundary } from './kill-at.ts';
 import { prepareFiles, replyTo } from './scenario.ts';
-
-const WORKER = new URL('./worker-process.ts', import.meta.url);
-const SUBMIT = new URL('./submit-process.ts', import.meta.url);
 
 /** One provider for all runs: a request names its run in the user's message. */
 export interface CrashProvider {
@@ -126,8 +125,11 @@ export class CrashRun {
     this.#opened = null;
   }
 
+  /** As a caller should: repeated, with the same key, while the engine is too busy to answer. */
   async submit(): Promise<Submitted & { kind: 'accepted' }> {
-    const submitted = await this.runs.submit(submissionOf(this.name));
+    const submitted = await until('the job is accepted', () =>
+      this.runs.submit(submissionOf(this.name)).catch(whenAway),
+    );
     if (submitted.kind !== 'accepted') throw new Error(submitted.kind);
     this.session = submitted.session;
     return submitted;
@@ -146,21 +148,21 @@ export class CrashRun {
   }
 
   worker(dieAt: Boundary | null = null): Child {
-    return this.#fork(WORKER, dieAt);
+    return this.#fork('worker-process', dieAt);
   }
 
   submitter(dieAt: Boundary | null = null): Child {
-    return this.#fork(SUBMIT, dieAt);
+    return this.#fork('submit-process', dieAt);
   }
 
-  #fork(script: URL, dieAt: Boundary | null): Child {
-    const child = startChild(script, { ...this.#order, dieAt });
+  #fork(script: 'worker-process' | 'submit-process', dieAt: Boundary | null): Child {
+    const child = startChild(join(compiledProgram(), 'test/crash', `${script}.js`), { ...this.#order, dieAt });
     this.#children.push(child);
     return child;
   }
 
   /** Waits until a process has killed itself where it was told to. */
-  async dies(child: Child, { when, at }: Boundary, limitMs = 60_000): Promise<void> {
+  async dies(child: Child, { when, at }: Boundary, limitMs = 120_000): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>((resolve) => {
       timer = setTimeout(() => resolve('late'), limitMs);
@@ -170,23 +172,12 @@ export class CrashRun {
     if (signal !== 'SIGKILL') throw new Error(`no death ${when} ${at} (${signal}); so far: ${await this.#soFar()}`);
   }
 
-  /** Waits until the turn has its end and its session has come to rest. */
-  async ended(limitMs = 50_000): Promise<void> {
+  /** Waits until the session has come to rest, which is after its turn has its end. */
+  async ended(limitMs = 120_000): Promise<void> {
     const { db } = this.house.database;
+    const rested = and(eq(event.session, this.session), eq(event.kind, 'driver.ended'));
     try {
-      await until(
-        'the end of the turn',
-        async () => {
-          const [row] = await db
-            .select()
-            .from(turn)
-            .where(eq(turn.session, this.session))
-            .catch(() => []);
-          if (!row?.endedAt) return false;
-          return (await readEvents(db, this.session, 0, 10_000)).some(({ event }) => event.kind === 'driver.ended');
-        },
-        limitMs,
-      );
+      await until('the rest of the session', () => db.$count(event, rested).catch(() => 0), limitMs);
     } catch (error) {
       throw new Error(`${(error as Error).message}; so far: ${await this.#soFar()}`);
     }
@@ -207,9 +198,9 @@ export class CrashRun {
   }
 }
 
-function startChild(script: URL, order: ProcessOrder): Child {
+function startChild(script: string, order: ProcessOrder): Child {
   const child = fork(script, [JSON.stringify(order)], {
-    execArgv: ['--import', 'tsx'],
+    execArgv: [],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   const died = once(child, 'exit').then(([, signal]) => signal as NodeJS.Signals | null);
@@ -224,6 +215,11 @@ function startChild(script: URL, order: ProcessOrder): Child {
 async function killed(child: ChildProcess, died: Promise<unknown>): Promise<void> {
   child.kill('SIGKILL');
   await died;
+}
+
+function whenAway(error: unknown): null {
+  if (error instanceof EngineAway) return null;
+  throw error;
 }
 
 async function freshDatabase(server: string): Promise<string> {

@@ -1,4 +1,4 @@
-// Hands in a job as a process of its own, to be killed: `submit-process.ts <ProcessOrder as JSON>`, forked.
+// Hands in a job as a process of its own, to be killed: `submit-process <ProcessOrder as JSON>`, forked.
 import { createRuns } from '../../client/runs.ts';
 import { openHouse } from '../../worker/house.ts';
 import { crashConfig, type ProcessOrder, submissionOf } from './crash-config.ts';

@@ -1,4 +1,4 @@
-// A worker as a process of its own, to be killed: `worker-process.ts <ProcessOrder as JSON>`, forked.
+// A worker as a process of its own, to be killed: `worker-process <ProcessOrder as JSON>`, forked.
 import { openHouse } from '../../worker/house.ts';
 import { startEmbedded } from '../../worker/embedded/start.ts';
 import { startWorker } from '../../worker/start-worker.ts';

@@ -9,7 +9,14 @@ import { callTools, countToolResults, hold, paced, say, status } from '../../tes
 import { workflowBundle } from '../../worker/bundle.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { conversations, userTexts } from '../support/conversations.ts';
-import { cancelTurn, closedStatus, type ExportedHistory, exportHistories, lengthen, only } from '../support/engine-facts.ts';
+import {
+  cancelTurn,
+  closedStatus,
+  type ExportedHistory,
+  exportHistories,
+  lengthen,
+  only,
+} from '../support/engine-facts.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
 
@@ -45,7 +52,9 @@ describe('a recorded history', () => {
   });
 
   it('would not replay if the code asked for something else', async () => {
-    const { workflowId, history } = JSON.parse(readFileSync(join(HISTORIES, 'turn-completed.json'), 'utf8')) as Recorded;
+    const { workflowId, history } = JSON.parse(
+      readFileSync(join(HISTORIES, 'turn-completed.json'), 'utf8'),
+    ) as Recorded;
     const other = JSON.parse(JSON.stringify(history).replaceAll('"name":"endTurn"', '"name":"endIt"')) as unknown;
     await expect(replay(other, workflowId)).rejects.toThrow(/[Nn]ondeterminism/);
   });
@@ -61,15 +70,27 @@ describe('a recorded history', () => {
 });
 
 describe('a fresh history', () => {
-  const reading = () => callTools([{ name: 'list_files', arguments: {} }, { name: 'list_files', arguments: {} }]);
+  const reading = () =>
+    callTools([
+      { name: 'list_files', arguments: {} },
+      { name: 'list_files', arguments: {} },
+    ]);
 
   async function completes(): Promise<[string, string]> {
     const stop = hold();
-    talk.on('completes', (request) => (userTexts(request).length > 1 ? say('Done.') : countToolResults(request) > 0 ? paced(say('Nearly.'), { hold: stop }) : reading()));
+    talk.on('completes', (request) =>
+      userTexts(request).length > 1
+        ? say('Done.')
+        : countToolResults(request) > 0
+          ? paced(say('Nearly.'), { hold: stop })
+          : reading(),
+    );
     const { session } = await at.submit('completes');
     await stop.reached;
     const steer = await at.send(session, 'steer', 'one more thing');
-    await until('it is passed on', async () => only(await at.events(session), 'input.accepted').some(({ input }) => input === steer));
+    await until('it is passed on', async () =>
+      only(await at.events(session), 'input.accepted').some(({ input }) => input === steer),
+    );
     stop.release();
     expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
     return ['completed', session];
@@ -87,7 +108,9 @@ describe('a fresh history', () => {
 
   async function goesOver(): Promise<[string, string]> {
     const stop = hold();
-    talk.on('goes over', (request) => (countToolResults(request) === 0 ? paced(reading(), { hold: stop }) : say('Done.')));
+    talk.on('goes over', (request) =>
+      countToolResults(request) === 0 ? paced(reading(), { hold: stop }) : say('Done.'),
+    );
     const { session } = await at.submit('goes over');
     await stop.reached;
     await lengthen(at, `${session}/1`, 495);
@@ -102,7 +125,9 @@ describe('a fresh history', () => {
     return [name, session];
   }
 
-  it('replays: ends of every kind, sessions, recovery; RECORD_HISTORIES=1 keeps them', { timeout: 60_000 }, async () => {
+  it('replays: ends of every kind, sessions, recovery; RECORD_HISTORIES=1 keeps them', {
+    timeout: 60_000,
+  }, async () => {
     talk.on('limited', reading);
     talk.on('refused', () => status(400, { error: { message: 'no' } }));
     const waits = [status(429, { error: { message: 'wait' } }, { 'retry-after': '1' })];
@@ -141,9 +166,18 @@ describe('a fresh history', () => {
   function scrubbed(recorded: Recorded): string {
     const queue = at.house.taskQueue;
     const clean = (text: string) =>
-      text.replaceAll(`${queue}@${process.env.PAWL_HOST_ID || hostname()}`, 'pawl@recorder').replaceAll(queue, 'pawl').replaceAll(/\d+@[\w.-]+/g, '1@recorder');
+      text
+        .replaceAll(`${queue}@${process.env.PAWL_HOST_ID || hostname()}`, 'pawl@recorder')
+        .replaceAll(queue, 'pawl')
+        .replaceAll(/\d+@[\w.-]+/g, '1@recorder');
     const text = JSON.stringify(recorded, (key, value: unknown) =>
-      typeof value !== 'string' ? value : key === 'stackTrace' ? '' : key === 'data' ? recode(value, clean) : clean(value),
+      typeof value !== 'string'
+        ? value
+        : key === 'stackTrace'
+          ? ''
+          : key === 'data'
+            ? recode(value, clean)
+            : clean(value),
     );
     return `${text}\n`;
   }
@@ -155,5 +189,8 @@ function recode(base64: string, change: (text: string) => string): string {
 
 /** The JSON with its payloads readable. */
 function decoded(json: string): string {
-  return json.replaceAll(/"data":"([A-Za-z0-9+/=]+)"/g, (_, data: string) => `"data":${JSON.stringify(Buffer.from(data, 'base64').toString('utf8'))}`);
+  return json.replaceAll(
+    /"data":"([A-Za-z0-9+/=]+)"/g,
+    (_, data: string) => `"data":${JSON.stringify(Buffer.from(data, 'base64').toString('utf8'))}`,
+  );
 }

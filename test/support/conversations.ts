@@ -1,4 +1,10 @@
-import { type ChatRequest, type RecordedRequest, type Reply, type ScriptedProvider, status } from '../../testing/index.ts';
+import {
+  type ChatRequest,
+  type RecordedRequest,
+  type Reply,
+  type ScriptedProvider,
+  status,
+} from '../../testing/index.ts';
 
 /** How the model behaves in one conversation; a repeated request must get the same answer. */
 export type Play = (request: ChatRequest) => Reply;

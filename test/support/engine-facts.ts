@@ -4,7 +4,7 @@ import { asc, eq } from 'drizzle-orm';
 import { storeCancel } from '../../activities/store/intake.ts';
 import { cancel } from '../../activities/store/schema.ts';
 import { newId } from '../../activities/store/ids.ts';
-import { forward, sessionWorkflowId, turnWorkflowId } from '../../workflows/messages.ts';
+import { forward, sessionWorkflowId, turnState, turnWorkflowId } from '../../workflows/messages.ts';
 import type { JournalEvent, RecordedEvent } from '../../workflows/core/journal.ts';
 import type { TestHouse } from './test-house.ts';
 import { until } from './until.ts';
@@ -27,9 +27,21 @@ export async function closedStatus(at: TestHouse, workflowId: string): Promise<W
 }
 
 /** What a person does: the row with the reason first, then the engine. */
-export async function cancelTurn(at: TestHouse, turn: string, by: string, why: string | null = null): Promise<{ readonly id: string; readonly stored: string }> {
+export async function cancelTurn(
+  at: TestHouse,
+  turn: string,
+  by: string,
+  why: string | null = null,
+): Promise<{ readonly id: string; readonly stored: string }> {
   const id = newId('can');
-  const stored = await storeCancel(at.house.database.db, { turn, id, by, why, decidedBy: 'user', detail: 'user_cancel' });
+  const stored = await storeCancel(at.house.database.db, {
+    turn,
+    id,
+    by,
+    why,
+    decidedBy: 'user',
+    detail: 'user_cancel',
+  });
   if (stored === 'stored') await cancelByEngine(at, turn);
   return { id, stored };
 }
@@ -61,13 +73,21 @@ export async function runsOf(at: TestHouse, workflowId: string, newest?: string)
 }
 
 /** A duration of the engine, in ms. */
-export function inMs(duration: { seconds?: { toNumber(): number } | null; nanos?: number | null } | null | undefined): number {
+export function inMs(
+  duration: { seconds?: { toNumber(): number } | null; nanos?: number | null } | null | undefined,
+): number {
   return (duration?.seconds?.toNumber() ?? 0) * 1_000 + (duration?.nanos ?? 0) / 1e6;
 }
 
 /** Events of one kind, of one turn where it is named. */
-export function only<K extends JournalEvent['kind']>(events: readonly RecordedEvent[], kind: K, turn?: string): (JournalEvent & { kind: K })[] {
-  return events.flatMap(({ event, turn: of }) => (event.kind === kind && (turn === undefined || of === turn) ? [event as JournalEvent & { kind: K }] : []));
+export function only<K extends JournalEvent['kind']>(
+  events: readonly RecordedEvent[],
+  kind: K,
+  turn?: string,
+): (JournalEvent & { kind: K })[] {
+  return events.flatMap(({ event, turn: of }) =>
+    event.kind === kind && (turn === undefined || of === turn) ? [event as JournalEvent & { kind: K }] : [],
+  );
 }
 
 /** Brings a turn's history to `events` by signals that carry nothing, so that continuing as new is near. */
@@ -93,9 +113,26 @@ export async function exportHistories(at: TestHouse, atLeast: number): Promise<E
   const { workflow } = at.house.temporal;
   return await until(`${atLeast} runs are listed`, async () => {
     const found: ExportedHistory[] = [];
-    for await (const { workflowId, runId, type, status } of workflow.list({ query: `TaskQueue = '${at.house.taskQueue}'` })) {
-      found.push({ workflowId, type, status: status.name, history: await workflow.getHandle(workflowId, runId).fetchHistory() });
+    for await (const { workflowId, runId, type, status } of workflow.list({
+      query: `TaskQueue = '${at.house.taskQueue}'`,
+    })) {
+      found.push({
+        workflowId,
+        type,
+        status: status.name,
+        history: await workflow.getHandle(workflowId, runId).fetchHistory(),
+      });
     }
     return found.length >= atLeast ? found : null;
+  });
+}
+
+/** The turn has reached its rest: the engine holds its timer, and no activity runs. */
+export async function untilResting(at: TestHouse, turn: string): Promise<void> {
+  await until(`${turn} rests`, async () => {
+    const state = await turnHandle(at, turn)
+      .query(turnState)
+      .catch(() => null);
+    return state?.phase.kind === 'resting';
   });
 }

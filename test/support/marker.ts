@@ -11,7 +11,11 @@ export function newMarker(): string {
 /** Pieces of the marker in these bytes, plain, as base64 or as hex. */
 export function piecesIn(bytes: Uint8Array, marker: string): string[] {
   const plain = Array.from({ length: marker.length - PIECE + 1 }, (_, n) => marker.slice(n, n + PIECE));
-  const base64 = [0, 1, 2].map((shift) => Buffer.from('-'.repeat(shift) + marker).toString('base64').slice(4, 4 + 12));
+  const base64 = [0, 1, 2].map((shift) =>
+    Buffer.from('-'.repeat(shift) + marker)
+      .toString('base64')
+      .slice(4, 4 + 12),
+  );
   const haystack = Buffer.from(bytes);
   return [...plain, ...base64, Buffer.from(marker).toString('hex')].filter((piece) => haystack.includes(piece));
 }

@@ -4,7 +4,17 @@ import { callTools, hold, paced, say, status } from '../../testing/index.ts';
 import type { RunningWorker } from '../../worker/start-worker.ts';
 import { look, turnWorkflowId } from '../../workflows/messages.ts';
 import { conversations } from '../support/conversations.ts';
-import { cancelByEngine, cancelsOf, cancelTurn, closedStatus, lengthen, only, sessionHandle, turnHandle } from '../support/engine-facts.ts';
+import {
+  cancelByEngine,
+  cancelsOf,
+  cancelTurn,
+  closedStatus,
+  lengthen,
+  only,
+  sessionHandle,
+  turnHandle,
+  untilResting,
+} from '../support/engine-facts.ts';
 import { note, tally } from '../support/numbers.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
@@ -48,7 +58,9 @@ describe('a cancel in the very activation', () => {
     const gone = worker.stop();
     await sleep(50);
     stop.release();
-    await until('the answer is in the history', async () => (await eventsOfRun(`${session}/1`)).some((event) => event.activityTaskCompletedEventAttributes));
+    await until('the answer is in the history', async () =>
+      (await eventsOfRun(`${session}/1`)).some((event) => event.activityTaskCompletedEventAttributes),
+    );
     await gone;
     const { id } = await cancelTurn(at, `${session}/1`, 'just in time');
     worker = await at.startWorker();
@@ -67,11 +79,12 @@ describe('a cancel in the very activation', () => {
     });
     const { session } = await at.submit('turn goes over');
     const turn = `${session}/1`;
-    await until('it rests', async () => only(await at.events(session), 'stream.ended').length === 1);
-    await until('its timer runs', async () => (await eventsOfRun(turn)).some((event) => event.timerStartedEventAttributes));
+    await untilResting(at, `${session}/1`);
     await worker.stop();
     await lengthen(at, turn, POLICY_EVENTS);
-    await until('the rest is over', async () => (await eventsOfRun(turn)).some((event) => event.timerFiredEventAttributes));
+    await until('the rest is over', async () =>
+      (await eventsOfRun(turn)).some((event) => event.timerFiredEventAttributes),
+    );
     await cancelTurn(at, turn, 'at the switch');
     worker = await at.startWorker();
     await expectAborted(session, ['resting', 'sampling']);
@@ -81,7 +94,7 @@ describe('a cancel in the very activation', () => {
   it('of a session’s continue-as-new is not lost', async () => {
     talk.on('session goes over', () => status(429, { error: { message: 'wait' } }, { 'retry-after': '100' }));
     const { session } = await at.submit('session goes over');
-    await until('it rests', async () => only(await at.events(session), 'stream.ended').length === 1);
+    await untilResting(at, `${session}/1`);
     await worker.stop();
     const handle = sessionHandle(at, session);
     await Promise.all(Array.from({ length: POLICY_EVENTS }, () => handle.signal(look)));
@@ -131,7 +144,10 @@ describe('a turn that continues as new', () => {
       turns.map(async ({ session, turn, first, runId }, n) => {
         const moment = moments[n % moments.length] ?? 'stream.ended';
         first.release();
-        await until(moment, async () => only(await at.events(session), moment).length > (moment === 'sample.started' ? 1 : 0));
+        await until(
+          moment,
+          async () => only(await at.events(session), moment).length > (moment === 'sample.started' ? 1 : 0),
+        );
         await (n % 2 === 0 ? cancelTurn(at, turn, 'anybody') : cancelByEngine(at, turn));
         await expectAborted(session, ['sampling', 'tools']);
         const rows = await cancelsOf(at, turn);

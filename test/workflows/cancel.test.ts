@@ -4,9 +4,17 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { delta } from '../../activities/store/schema.ts';
 import { callTools, hold, paced, say, status } from '../../testing/index.ts';
-import { turnState, turnWorkflowId } from '../../workflows/messages.ts';
+import { turnWorkflowId } from '../../workflows/messages.ts';
 import { conversations } from '../support/conversations.ts';
-import { cancelByEngine, cancelsOf, cancelTurn, closedStatus, only, sessionHandle, turnHandle } from '../support/engine-facts.ts';
+import {
+  cancelByEngine,
+  cancelsOf,
+  cancelTurn,
+  closedStatus,
+  only,
+  sessionHandle,
+  untilResting,
+} from '../support/engine-facts.ts';
 import { note, percentile } from '../support/numbers.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
@@ -31,7 +39,12 @@ async function heldTurn(prompt: string) {
   await stop.reached;
   await until('the words are streamed', async () => {
     const chunks = await at.house.database.db.select().from(delta).where(eq(delta.turn, turn));
-    return chunks.map(({ chunk }) => chunk).join('').trim() === SAID;
+    return (
+      chunks
+        .map(({ chunk }) => chunk)
+        .join('')
+        .trim() === SAID
+    );
   });
   const [request] = talk.requestsOf(at.provider, prompt);
   if (!request) throw new Error('the provider has no such request');
@@ -40,7 +53,14 @@ async function heldTurn(prompt: string) {
 
 async function expectCutWhileSampling({ session, turn, request }: Awaited<ReturnType<typeof heldTurn>>) {
   const end = await at.ended(session);
-  expect(end).toMatchObject({ endReason: 'ABORTED', endDetail: 'user_cancel', endDecidedBy: 'user', endPhase: 'sampling', endStep: 0, recordedBy: 'turn' });
+  expect(end).toMatchObject({
+    endReason: 'ABORTED',
+    endDetail: 'user_cancel',
+    endDecidedBy: 'user',
+    endPhase: 'sampling',
+    endStep: 0,
+    recordedBy: 'turn',
+  });
   expect(await closedStatus(at, turnWorkflowId(turn))).toBe('CANCELLED');
   await request.settled;
   expect(request.closedAt, 'the provider saw its connection closed').not.toBeNull();
@@ -54,10 +74,16 @@ async function expectCutWhileSampling({ session, turn, request }: Awaited<Return
 }
 
 // The abort reaches a regular activity only with a heartbeat's answer: the throttle is the latency.
-it('closes the provider’s connection within 1.5 s (p95 of 20 cancels) and keeps the cut text', { timeout: 60_000 }, async () => {
+it('closes the provider’s connection within 1.5 s (p95 of 20 cancels) and keeps the cut text', {
+  timeout: 60_000,
+}, async () => {
   const took: number[] = [];
   for (let group = 0; group < 4; group += 1) took.push(...(await cancelFive(group)));
-  note('cancel to closed connection, ms', { p50: percentile(took, 50), p95: percentile(took, 95), max: Math.max(...took) });
+  note('cancel to closed connection, ms', {
+    p50: percentile(took, 50),
+    p95: percentile(took, 95),
+    max: Math.max(...took),
+  });
   expect(percentile(took, 95)).toBeLessThan(1_500);
 });
 
@@ -96,10 +122,17 @@ describe.concurrent('a turn is cancelled', () => {
     expect(await cancelsOf(at, held.turn)).toMatchObject([{ answer: 'took', decidedBy: 'user' }]);
     // The same conversation: its model is held at the fourth word again.
     const second = `${held.session}/2`;
-    await until('the queued prompt’s turn samples', async () => only(await at.events(held.session), 'sample.started', second).length > 0);
+    await until(
+      'the queued prompt’s turn samples',
+      async () => only(await at.events(held.session), 'sample.started', second).length > 0,
+    );
     expect((await first.describe()).runId).not.toBe(runId);
     await first.cancel();
-    expect(await at.ended(held.session, 2)).toMatchObject({ endReason: 'ABORTED', endDetail: 'user_cancel', input: queued });
+    expect(await at.ended(held.session, 2)).toMatchObject({
+      endReason: 'ABORTED',
+      endDetail: 'user_cancel',
+      input: queued,
+    });
     expect(only(await at.events(held.session), 'turn.ended')).toHaveLength(2);
   });
 
@@ -119,10 +152,7 @@ describe.concurrent('a turn is cancelled', () => {
   it('while it rests after a 429 with a long Retry-After: at once', async () => {
     talk.on('rests', () => status(429, { error: { message: 'slow down' } }, { 'retry-after': '100' }));
     const { session } = await at.submit('rests');
-    await until('it rests', async () => {
-      const found = await turnHandle(at, `${session}/1`).query(turnState).catch(() => null);
-      return found?.phase.kind === 'resting';
-    });
+    await untilResting(at, `${session}/1`);
     const asked = Date.now();
     await cancelTurn(at, `${session}/1`, 'impatient');
     const end = await at.ended(session);
@@ -152,7 +182,13 @@ describe.concurrent('a turn is cancelled', () => {
     expect(() => process.kill(pid, 0), 'the command is gone').toThrow('ESRCH');
     expect(existsSync(join(at.workspaces, name, 'never.txt'))).toBe(false);
     const transcript = await at.transcript(session);
-    expect(transcript.map(({ kind }) => kind)).toEqual(['user', 'assistant', 'tool_result', 'tool_result', 'interruption']);
+    expect(transcript.map(({ kind }) => kind)).toEqual([
+      'user',
+      'assistant',
+      'tool_result',
+      'tool_result',
+      'interruption',
+    ]);
     expect(transcript[2]).toMatchObject({ isError: true, text: expect.stringMatching(/^Interrupted while it ran/) });
     expect(transcript[3]).toMatchObject({ isError: true, text: expect.stringMatching(/^Not started/) });
     expect(only(await at.events(session), 'turn.ended')).toHaveLength(1);
@@ -160,7 +196,10 @@ describe.concurrent('a turn is cancelled', () => {
   }
 
   it('while a command runs: it gets SIGTERM and may clean up; the queued call is not started', async () => {
-    const took = await cutCommand('obedient', 'trap "echo bye > said; exit 0" TERM; echo $$ > ready; while :; do sleep 0.05; done');
+    const took = await cutCommand(
+      'obedient',
+      'trap "echo bye > said; exit 0" TERM; echo $$ > ready; while :; do sleep 0.05; done',
+    );
     expect(readFileSync(join(at.workspaces, 'obedient', 'said'), 'utf8')).toBe('bye\n');
     expect(took).toBeLessThan(3_000);
   });

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { temporalEngine } from '../../activities/engine/temporal-engine.ts';
 import { createActivities } from '../../activities/index.ts';
 import { thisHost, thisProcess } from '../../activities/process/identity.ts';
+import { storeCancel } from '../../activities/store/intake.ts';
 import { StreamNotifier } from '../../activities/store/notify.ts';
 import { turn as turnTable } from '../../activities/store/schema.ts';
 import { ChainCache } from '../../activities/store/transcript.ts';
@@ -40,7 +41,11 @@ const reading = (pace: Reply['pace'] = {}) => paced(callTools([{ name: 'list_fil
 async function failureOf(turn: string) {
   const { events } = await turnHandle(at, turn).fetchHistory();
   const failure = events?.at(-1)?.workflowExecutionFailedEventAttributes?.failure;
-  return { type: failure?.applicationFailureInfo?.type, nonRetryable: failure?.applicationFailureInfo?.nonRetryable, message: failure?.message };
+  return {
+    type: failure?.applicationFailureInfo?.type,
+    nonRetryable: failure?.applicationFailureInfo?.nonRetryable,
+    message: failure?.message,
+  };
 }
 
 describe.concurrent('a limit that nobody asked for', () => {
@@ -54,6 +59,9 @@ describe.concurrent('a limit that nobody asked for', () => {
     expect(only(events, 'turn.ended')).toHaveLength(1);
     expect(only(events, 'turn.ended')[0]).toMatchObject({ by: null, why: null, recordedBy: 'turn' });
     expect(await cancelsOf(at, `${session}/1`)).toEqual([]);
+    // Steps that were over long ago hear the cancel too; none of them may start its cleanup deadline.
+    const { events: history } = await turnHandle(at, `${session}/1`).fetchHistory();
+    expect(history?.filter((event) => event.timerStartedEventAttributes)).toEqual([]);
     return { end, requests: talk.requestsOf(at.provider, agent).length, transcript: await at.transcript(session) };
   }
 
@@ -95,7 +103,12 @@ describe.concurrent('a provider that refuses', () => {
     talk.on('refused', () => status(400, { error: { message: 'no such thing as secret-7' } }));
     const { session } = await at.submit('refused');
     const end = await at.ended(session);
-    expect(end).toMatchObject({ endReason: 'ERROR', endDetail: 'invalid_request', endDecidedBy: 'runtime', endSignal: { name: 'provider_answer', status: 400 } });
+    expect(end).toMatchObject({
+      endReason: 'ERROR',
+      endDetail: 'invalid_request',
+      endDecidedBy: 'runtime',
+      endSignal: { name: 'provider_answer', status: 400 },
+    });
     expect(await closedStatus(at, turnWorkflowId(`${session}/1`))).toBe('FAILED');
     expect(await failureOf(`${session}/1`)).toEqual({
       type: 'turn.error.invalid_request',
@@ -113,12 +126,19 @@ describe.concurrent('a provider that refuses', () => {
     talk.on('locked out', () => status(401, { error: { message: 'bad key' } }));
     const { session } = await at.submit('locked out');
     const end = await at.ended(session);
-    expect(end).toMatchObject({ endReason: 'ERROR', endDetail: 'auth', endDecidedBy: 'runtime', endSignal: { name: 'provider_answer', cause: 'auth', status: 401 } });
+    expect(end).toMatchObject({
+      endReason: 'ERROR',
+      endDetail: 'auth',
+      endDecidedBy: 'runtime',
+      endSignal: { name: 'provider_answer', cause: 'auth', status: 401 },
+    });
     expect(await closedStatus(at, turnWorkflowId(`${session}/1`))).toBe('FAILED');
     expect((await failureOf(`${session}/1`)).type).toBe('turn.error.auth');
     expect(talk.requestsOf(at.provider, 'locked out')).toHaveLength(4);
     const { events } = await turnHandle(at, `${session}/1`).fetchHistory();
-    const rests = (events ?? []).flatMap(({ timerStartedEventAttributes: timer }) => (timer ? [inMs(timer.startToFireTimeout)] : []));
+    const rests = (events ?? []).flatMap(({ timerStartedEventAttributes: timer }) =>
+      timer ? [inMs(timer.startToFireTimeout)] : [],
+    );
     // A rest is counted from the answer on, so a slow commit shortens it.
     expect(rests.map((ms) => Math.ceil(ms / 1_000))).toEqual([1, 2, 4]);
   });
@@ -145,17 +165,27 @@ it('is written once, and the attempt that repeats it succeeds; another run is re
     process: thisProcess(),
     log: pino({ level: 'silent' }),
   });
-  const end = { reason: 'COMPLETED', detail: 'final_answer', decidedBy: 'model', signal: { name: 'model_stop' }, phase: 'ending' } as const;
+  const end = {
+    reason: 'COMPLETED',
+    detail: 'final_answer',
+    decidedBy: 'model',
+    signal: { name: 'model_stop' },
+    phase: 'ending',
+  } as const;
   const request = (run: string) => ({ fence: { turn, run, isReset: false }, end, step: 0, usage: NO_USAGE });
   await endTurn(request(runId));
   await expect(endTurn(request('another-run'))).rejects.toMatchObject({ type: 'turn.fenced' });
   expect(only(await at.events(session), 'turn.ended')).toEqual(only(before, 'turn.ended'));
 });
 
-describe.concurrent('terminated by the engine’s kill', () => {
-  it('a turn: INTERRUPTED/terminated within a minute, by whom and why; the session takes the next input', { timeout: 90_000 }, async () => {
+describe.concurrent('killed without a word:', () => {
+  it('a turn: INTERRUPTED/terminated within a minute, by whom and why; the session takes the next input', {
+    timeout: 90_000,
+  }, async () => {
     const stop = hold();
-    talk.on('killed turn', (request) => (userTexts(request).length === 1 ? paced(say('One two three.'), { hold: stop, holdAt: 3 }) : say('I am back.')));
+    talk.on('killed turn', (request) =>
+      userTexts(request).length === 1 ? paced(say('One two three.'), { hold: stop, holdAt: 3 }) : say('I am back.'),
+    );
     const { session } = await at.submit('killed turn');
     await stop.reached;
     const queued = await at.send(session, 'prompt', 'the next one');
@@ -177,17 +207,29 @@ describe.concurrent('terminated by the engine’s kill', () => {
     const events = await at.events(session);
     expect(only(events, 'turn.ended')).toHaveLength(2);
     expect(only(events, 'stream.ended', `${session}/1`).map(({ reason }) => reason)).toEqual(['lost']);
-    expect((await at.transcript(session)).map(({ kind }) => kind)).toEqual(['user', 'interruption', 'user', 'assistant']);
+    expect((await at.transcript(session)).map(({ kind }) => kind)).toEqual([
+      'user',
+      'interruption',
+      'user',
+      'assistant',
+    ]);
   });
 
-  it('a session, while its turn runs: the turn goes on, and a later input starts the session again', { timeout: 60_000 }, async () => {
+  it('a session, while its turn runs: the turn goes on, and a later input starts the session again', {
+    timeout: 60_000,
+  }, async () => {
     const stop = hold();
-    talk.on('killed session', (request) => (userTexts(request).length === 1 ? paced(say('Slow.'), { hold: stop, holdAt: 1 }) : say('Quick.')));
+    talk.on('killed session', (request) =>
+      userTexts(request).length === 1 ? paced(say('Slow.'), { hold: stop, holdAt: 1 }) : say('Quick.'),
+    );
     const { session } = await at.submit('killed session');
     await stop.reached;
     await sessionHandle(at, session).terminate('a test');
     await at.send(session, 'prompt', 'who is there?');
-    await until('a new driver has adopted the turn', async () => (await sessionHandle(at, session).describe()).status.name === 'RUNNING');
+    await until(
+      'a new driver has adopted the turn',
+      async () => (await sessionHandle(at, session).describe()).status.name === 'RUNNING',
+    );
     stop.release();
     expect(await at.ended(session, 1)).toMatchObject({ endReason: 'COMPLETED' });
     expect(await at.ended(session, 2)).toMatchObject({ endReason: 'COMPLETED' });
@@ -196,26 +238,64 @@ describe.concurrent('terminated by the engine’s kill', () => {
     expect(talk.requestsOf(at.provider, 'killed session')).toHaveLength(2);
   });
 
-  it('a session and its turn: recovery settles the turn and wakes the session for what is queued', { timeout: 90_000 }, async () => {
+  it('a session and its turn: recovery settles the turn and wakes the session for what is queued', {
+    timeout: 90_000,
+  }, async () => {
     const stop = hold();
-    talk.on('both killed', (request) => (userTexts(request).length === 1 ? paced(say('Slow.'), { hold: stop, holdAt: 1 }) : say('Quick.')));
+    talk.on('both killed', (request) =>
+      userTexts(request).length === 1 ? paced(say('Slow.'), { hold: stop, holdAt: 1 }) : say('Quick.'),
+    );
     const { session } = await at.submit('both killed');
     await stop.reached;
     await at.send(session, 'prompt', 'left in the queue');
     await sessionHandle(at, session).terminate('a test');
     await turnHandle(at, `${session}/1`).terminate('a test');
     // Nobody signals: only the sweep can find this.
-    expect(await at.ended(session, 1, 60_000)).toMatchObject({ endReason: 'INTERRUPTED', endDetail: 'terminated', recordedBy: 'recovery' });
+    expect(await at.ended(session, 1, 60_000)).toMatchObject({
+      endReason: 'INTERRUPTED',
+      endDetail: 'terminated',
+      recordedBy: 'recovery',
+    });
     expect(await at.ended(session, 2)).toMatchObject({ endReason: 'COMPLETED' });
   });
 
+  it('whoever asked for a cancel, before the engine knew of it: recovery passes it on', {
+    timeout: 60_000,
+  }, async () => {
+    const stop = hold();
+    talk.on('cancel half asked', () => paced(say('One two.'), { hold: stop, holdAt: 2 }));
+    const { session } = await at.submit('cancel half asked');
+    await stop.reached;
+    const request = {
+      turn: `${session}/1`,
+      id: 'half',
+      by: 'a person',
+      why: null,
+      decidedBy: 'user',
+      detail: 'user_cancel',
+    } as const;
+    await storeCancel(at.house.database.db, request);
+    expect(await at.ended(session, 1, 45_000)).toMatchObject({
+      endReason: 'ABORTED',
+      endDetail: 'user_cancel',
+      endBy: 'a person',
+    });
+    expect(await cancelsOf(at, `${session}/1`)).toMatchObject([{ id: 'half', answer: 'took' }]);
+  });
+
   it('a turn that was cancelled before it was killed: one end', { timeout: 90_000 }, async () => {
-    talk.on('cut and killed', () => callTools([{ name: 'shell', arguments: { command: 'trap "" TERM; while :; do sleep 0.05; done' } }]));
+    talk.on('cut and killed', () =>
+      callTools([{ name: 'shell', arguments: { command: 'trap "" TERM; while :; do sleep 0.05; done' } }]),
+    );
     const { session } = await at.submit('cut and killed');
     await until('the command runs', async () => only(await at.events(session), 'call.started').length === 1);
     const { id } = await cancelTurn(at, `${session}/1`, 'first a cancel');
     await turnHandle(at, `${session}/1`).terminate('then a kill');
-    expect(await at.ended(session, 1, 60_000)).toMatchObject({ endReason: 'INTERRUPTED', endDetail: 'terminated', endWhy: 'then a kill' });
+    expect(await at.ended(session, 1, 60_000)).toMatchObject({
+      endReason: 'INTERRUPTED',
+      endDetail: 'terminated',
+      endWhy: 'then a kill',
+    });
     expect(only(await at.events(session), 'turn.ended')).toHaveLength(1);
     expect(await cancelsOf(at, `${session}/1`)).toMatchObject([{ id, answer: 'already_ended' }]);
   });

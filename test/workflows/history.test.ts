@@ -49,7 +49,8 @@ function bytesOfSteps(runs: readonly History[]): { readonly bytes: number; reado
   const steps: { bytes: number; hasSwitch: boolean }[] = [];
   for (const run of runs) {
     for (const event of run.events ?? []) {
-      if (event.activityTaskScheduledEventAttributes?.activityType?.name === 'sample') steps.push({ bytes: 0, hasSwitch: false });
+      if (event.activityTaskScheduledEventAttributes?.activityType?.name === 'sample')
+        steps.push({ bytes: 0, hasSwitch: false });
       const step = steps.at(-1);
       if (!step) continue;
       step.bytes += HistoryProto.encode({ events: [event] }).finish().length;
@@ -69,7 +70,14 @@ it('grows by the same number of bytes at step 300 as at step 30', { timeout: 200
   const steps = bytesOfSteps(runs);
   expect(steps).toHaveLength(STEPS);
   // The step in which a new run takes over carries the state across once; the others are compared one by one.
-  const typical = (from: number) => percentile(steps.slice(from - 8, from + 7).filter(({ hasSwitch }) => !hasSwitch).map(({ bytes }) => bytes), 50);
+  const typical = (from: number) =>
+    percentile(
+      steps
+        .slice(from - 8, from + 7)
+        .filter(({ hasSwitch }) => !hasSwitch)
+        .map(({ bytes }) => bytes),
+      50,
+    );
   const [at30, at300] = [typical(30), typical(STEPS - 7)];
   const switches = steps.filter(({ hasSwitch }) => hasSwitch).map(({ bytes }) => bytes);
   note('bytes of history a step', { at30, at300, switches, runs: runs.length });
@@ -100,7 +108,8 @@ describe('a marker in everything that is a customer’s', () => {
     const steered = hold();
     talk.on(`succeed ${MARKER}`, (request) => {
       if (userTexts(request).length > 1) return say(`Understood, ${MARKER}.`);
-      if (request.messages.some(({ role }) => role === 'tool')) return paced(say(`It says ${MARKER}.`), { hold: steered, holdAt: 1 });
+      if (request.messages.some(({ role }) => role === 'tool'))
+        return paced(say(`It says ${MARKER}.`), { hold: steered, holdAt: 1 });
       return callTools(calls, { text: `Let me see ${MARKER}.`, reasoning: `Hm, ${MARKER}.` });
     });
     const { session } = await at.submit(`succeed ${MARKER}`, { workspace: folder });
@@ -125,7 +134,9 @@ describe('a marker in everything that is a customer’s', () => {
   }
 
   async function isCancelled() {
-    talk.on(`cancel ${MARKER}`, () => callTools([{ name: 'shell', arguments: { command: `echo ${MARKER} > started; exec sleep 100` } }]));
+    talk.on(`cancel ${MARKER}`, () =>
+      callTools([{ name: 'shell', arguments: { command: `echo ${MARKER} > started; exec sleep 100` } }]),
+    );
     const { session } = await at.submit(`cancel ${MARKER}`);
     const turn = `${session}/1`;
     await until('the command runs', async () => only(await at.events(session), 'call.started').length === 1);
@@ -145,14 +156,38 @@ describe('a marker in everything that is a customer’s', () => {
     writeFileSync(join(at.workspaces, folder, notes), `first line\n${MARKER}\n`);
     const sessions = await Promise.all([succeeds(), fails(), isCancelled()]);
     // Without this the search below could pass on an empty run.
-    const rows = await at.house.database.db.select().from(call).where(eq(call.turn, `${sessions[0]}/1`)).orderBy(asc(call.ordinal));
-    expect(rows.map(({ status: how }) => how)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'error', 'ok', 'error', 'error', 'error', 'error', 'error']);
+    const rows = await at.house.database.db
+      .select()
+      .from(call)
+      .where(eq(call.turn, `${sessions[0]}/1`))
+      .orderBy(asc(call.ordinal));
+    expect(rows.map(({ status: how }) => how)).toEqual([
+      'ok',
+      'ok',
+      'ok',
+      'ok',
+      'ok',
+      'error',
+      'ok',
+      'error',
+      'error',
+      'error',
+      'error',
+      'error',
+    ]);
     expect(JSON.stringify(await at.transcript(sessions[0]))).toContain(MARKER);
 
     const histories = await exportHistories(at, 3 * 2 + 1);
-    expect(new Set(histories.map(({ type }) => type))).toEqual(new Set(['recoveryWorkflow', 'sessionWorkflow', 'turnWorkflow']));
-    for (const session of sessions) expect(histories.map(({ workflowId }) => workflowId)).toEqual(expect.arrayContaining([`session/${session}`, `turn/${session}/1`]));
-    const found = histories.flatMap(({ workflowId, history }) => piecesIn(HistoryProto.encode(history).finish(), MARKER).map((piece) => ({ workflowId, piece })));
+    expect(new Set(histories.map(({ type }) => type))).toEqual(
+      new Set(['recoveryWorkflow', 'sessionWorkflow', 'turnWorkflow']),
+    );
+    for (const session of sessions)
+      expect(histories.map(({ workflowId }) => workflowId)).toEqual(
+        expect.arrayContaining([`session/${session}`, `turn/${session}/1`]),
+      );
+    const found = histories.flatMap(({ workflowId, history }) =>
+      piecesIn(HistoryProto.encode(history).finish(), MARKER).map((piece) => ({ workflowId, piece })),
+    );
     expect(found).toEqual([]);
     for (const { workflowId } of histories) {
       const { raw } = await at.house.temporal.workflow.getHandle(workflowId).describe();

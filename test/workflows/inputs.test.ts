@@ -34,7 +34,9 @@ async function forwarded(ids: readonly string[], session: string) {
 describe.concurrent('an input to a running turn', () => {
   it('that comes during a sample joins after it: one message each, in order, whatever its kind', async () => {
     const stop = hold();
-    talk.on('joins', (request) => (userTexts(request).length === 1 ? paced(say('First answer.'), { hold: stop, holdAt: 1 }) : say('Second answer.')));
+    talk.on('joins', (request) =>
+      userTexts(request).length === 1 ? paced(say('First answer.'), { hold: stop, holdAt: 1 }) : say('Second answer.'),
+    );
     const { session } = await at.submit('joins');
     await stop.reached;
     const ids = [
@@ -47,25 +49,53 @@ describe.concurrent('an input to a running turn', () => {
     expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
     const requests = talk.requestsOf(at.provider, 'joins');
     expect(requests.map(({ body }) => userTexts(body))).toEqual([['joins'], ['joins', 'one', 'two', 'three']]);
-    expect((await at.transcript(session)).map(({ kind }) => kind)).toEqual(['user', 'assistant', 'user', 'user', 'user', 'assistant']);
-    expect((await inputsOf(session)).map(({ status }) => status)).toEqual(['consumed', 'consumed', 'consumed', 'consumed']);
-    expect(only(await at.events(session), 'input.joined').slice(1).map(({ input: id }) => id)).toEqual(ids);
+    expect((await at.transcript(session)).map(({ kind }) => kind)).toEqual([
+      'user',
+      'assistant',
+      'user',
+      'user',
+      'user',
+      'assistant',
+    ]);
+    expect((await inputsOf(session)).map(({ status }) => status)).toEqual([
+      'consumed',
+      'consumed',
+      'consumed',
+      'consumed',
+    ]);
+    expect(
+      only(await at.events(session), 'input.joined')
+        .slice(1)
+        .map(({ input: id }) => id),
+    ).toEqual(ids);
   });
 
   it('that comes while tools run follows their results', async () => {
     const stop = hold();
-    talk.on('between', (request) => (request.messages.some(({ role }) => role === 'tool') ? say('Done.') : paced(callTools([{ name: 'list_files', arguments: {} }]), { hold: stop, holdAt: 1 })));
+    talk.on('between', (request) =>
+      request.messages.some(({ role }) => role === 'tool')
+        ? say('Done.')
+        : paced(callTools([{ name: 'list_files', arguments: {} }]), { hold: stop, holdAt: 1 }),
+    );
     const { session } = await at.submit('between');
     await stop.reached;
     await forwarded([await at.send(session, 'steer', 'mind the gap')], session);
     stop.release();
     await at.ended(session);
-    expect((await at.transcript(session)).map(({ kind }) => kind)).toEqual(['user', 'assistant', 'tool_result', 'user', 'assistant']);
+    expect((await at.transcript(session)).map(({ kind }) => kind)).toEqual([
+      'user',
+      'assistant',
+      'tool_result',
+      'user',
+      'assistant',
+    ]);
   });
 
   it('waits for idle if it is a prompt, and gets an end of its own', async () => {
     const stop = hold();
-    talk.on('prompts', (request) => (userTexts(request).length === 1 ? paced(say('One.'), { hold: stop, holdAt: 1 }) : say('More.')));
+    talk.on('prompts', (request) =>
+      userTexts(request).length === 1 ? paced(say('One.'), { hold: stop, holdAt: 1 }) : say('More.'),
+    );
     const { session } = await at.submit('prompts');
     await stop.reached;
     const second = await at.send(session, 'prompt', 'second');
@@ -78,7 +108,9 @@ describe.concurrent('an input to a running turn', () => {
 
   it('is dropped by a person’s cancel if it is a steer; a call-back waits for the next turn', async () => {
     const stop = hold();
-    talk.on('dropped', (request) => (userTexts(request).length === 1 ? paced(say('One two three.'), { hold: stop, holdAt: 2 }) : say('Next.')));
+    talk.on('dropped', (request) =>
+      userTexts(request).length === 1 ? paced(say('One two three.'), { hold: stop, holdAt: 2 }) : say('Next.'),
+    );
     const { session } = await at.submit('dropped');
     await stop.reached;
     const steer = await at.send(session, 'steer', 'never heard');
@@ -88,14 +120,22 @@ describe.concurrent('an input to a running turn', () => {
     expect(await at.ended(session)).toMatchObject({ endDetail: 'user_cancel' });
     await until('both have an outcome', async () => {
       const rows = await inputsOf(session);
-      return rows.find(({ id }) => id === steer)?.status === 'dropped_by_cancel' && rows.find(({ id }) => id === callBack)?.status !== 'forwarded';
+      return (
+        rows.find(({ id }) => id === steer)?.status === 'dropped_by_cancel' &&
+        rows.find(({ id }) => id === callBack)?.status !== 'forwarded'
+      );
     });
-    expect(only(await at.events(session), 'input.dropped')).toMatchObject([{ input: steer, status: 'dropped_by_cancel' }]);
+    expect(only(await at.events(session), 'input.dropped')).toMatchObject([
+      { input: steer, status: 'dropped_by_cancel' },
+    ]);
     // A person stopped the agent: what waits in the background may not wake it again; their next prompt does.
     await until('the driver has come to rest', async () => only(await at.events(session), 'driver.ended').length === 1);
     const prompt = await at.send(session, 'prompt', 'go on');
     expect(await at.ended(session, 2)).toMatchObject({ endReason: 'COMPLETED', input: prompt });
-    await until('the call-back is heard', async () => (await inputsOf(session)).find(({ id }) => id === callBack)?.status === 'consumed');
+    await until(
+      'the call-back is heard',
+      async () => (await inputsOf(session)).find(({ id }) => id === callBack)?.status === 'consumed',
+    );
     const heard = new Set(talk.requestsOf(at.provider, 'dropped').flatMap(({ body }) => userTexts(body)));
     expect(heard).not.toContain('never heard');
     expect(heard).toContain('a build has finished');
@@ -103,7 +143,9 @@ describe.concurrent('an input to a running turn', () => {
 });
 
 /** Every accepted message reaches a visible outcome, once, whatever moment it comes at. */
-it('hears 50 steers and call-backs sent around the ends of turns, each exactly once and in order', { timeout: 60_000 }, async () => {
+it('hears 50 steers and call-backs sent around the ends of turns, each exactly once and in order', {
+  timeout: 60_000,
+}, async () => {
   const sessions = await Promise.all(
     Array.from({ length: 10 }, async (_, n) => {
       talk.on(`random ${n}`, () => paced(say('Ok.'), { beforeHeadersMs: Math.random() * 60 }));
@@ -144,7 +186,9 @@ it('hears 50 steers and call-backs sent around the ends of turns, each exactly o
 describe.concurrent('a session', () => {
   it('continues as new while a turn runs, and its next run adopts the turn', { timeout: 60_000 }, async () => {
     const stop = hold();
-    talk.on('long session', (request) => (userTexts(request).length === 1 ? paced(say('One.'), { hold: stop, holdAt: 1 }) : say('Two.')));
+    talk.on('long session', (request) =>
+      userTexts(request).length === 1 ? paced(say('One.'), { hold: stop, holdAt: 1 }) : say('Two.'),
+    );
     const { session } = await at.submit('long session');
     await stop.reached;
     const handle = sessionHandle(at, session);

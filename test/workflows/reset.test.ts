@@ -48,11 +48,15 @@ const append = callTools([
 ]);
 
 describe.concurrent('a turn that somebody resets', () => {
-  it('in its second sample: goes through its past without acting again, and ends once', { timeout: 60_000 }, async () => {
+  it('in its second sample: goes through its past without acting again, and ends once', {
+    timeout: 60_000,
+  }, async () => {
     const workspace = 'reset-sample';
     mkdirSync(join(at.workspaces, workspace), { recursive: true });
     const stop = hold();
-    talk.on(workspace, (request: ChatRequest) => (countToolResults(request) === 0 ? append : paced(say('Done.'), { hold: stop })));
+    talk.on(workspace, (request: ChatRequest) =>
+      countToolResults(request) === 0 ? append : paced(say('Done.'), { hold: stop }),
+    );
     const { session } = await at.submit(workspace, { workspace });
     const turn = `${session}/1`;
     await stop.reached;
@@ -72,14 +76,24 @@ describe.concurrent('a turn that somebody resets', () => {
     // One request for the first sample; the second was asked for again under the same key.
     const keys = talk.requestsOf(at.provider, workspace).map(({ headers }) => headers['idempotency-key']);
     expect(keys[1]).toBe(keys[2]);
-    expect((await at.transcript(session)).map(({ kind }) => kind)).toEqual(['user', 'assistant', 'tool_result', 'tool_result', 'assistant']);
+    expect((await at.transcript(session)).map(({ kind }) => kind)).toEqual([
+      'user',
+      'assistant',
+      'tool_result',
+      'tool_result',
+      'assistant',
+    ]);
   });
 
-  it('while a command runs: the command is not run twice, and the model is told that nobody knows', { timeout: 60_000 }, async () => {
+  it('while a command runs: the command is not run twice, and the model is told that nobody knows', {
+    timeout: 60_000,
+  }, async () => {
     const workspace = 'reset-command';
     mkdirSync(join(at.workspaces, workspace), { recursive: true });
     talk.on(workspace, (request: ChatRequest) =>
-      countToolResults(request) === 0 ? callTools([{ name: 'shell', arguments: { command: 'echo once >> log; exec sleep 100' } }]) : say('I see.'),
+      countToolResults(request) === 0
+        ? callTools([{ name: 'shell', arguments: { command: 'echo once >> log; exec sleep 100' } }])
+        : say('I see.'),
     );
     const { session } = await at.submit(workspace, { workspace });
     const turn = `${session}/1`;
@@ -90,10 +104,16 @@ describe.concurrent('a turn that somebody resets', () => {
     const events = await at.events(session);
     expect(only(events, 'turn.ended')).toHaveLength(1);
     expect(only(events, 'call.finished')).toMatchObject([{ status: 'unknown' }]);
-    expect((await at.transcript(session))[2]).toMatchObject({ kind: 'tool_result', isError: true, text: expect.stringMatching(/^Interrupted while it ran/) });
+    expect((await at.transcript(session))[2]).toMatchObject({
+      kind: 'tool_result',
+      isError: true,
+      text: expect.stringMatching(/^Interrupted while it ran/),
+    });
   });
 
-  it('after its end: the new run closes as Failed turn.already_ended, and the end stands', { timeout: 60_000 }, async () => {
+  it('after its end: the new run closes as Failed turn.already_ended, and the end stands', {
+    timeout: 60_000,
+  }, async () => {
     talk.on('reset too late', () => say('Done.'));
     const { session } = await at.submit('reset too late');
     const turn = `${session}/1`;
@@ -103,7 +123,10 @@ describe.concurrent('a turn that somebody resets', () => {
     await resetToStart(turn);
     expect(await closedStatus(at, turnWorkflowId(turn))).toBe('FAILED');
     const { events } = await turnHandle(at, turn).fetchHistory();
-    expect(events?.at(-1)?.workflowExecutionFailedEventAttributes?.failure?.applicationFailureInfo).toMatchObject({ type: 'turn.already_ended', nonRetryable: true });
+    expect(events?.at(-1)?.workflowExecutionFailedEventAttributes?.failure?.applicationFailureInfo).toMatchObject({
+      type: 'turn.already_ended',
+      nonRetryable: true,
+    });
     expect(only(await at.events(session), 'turn.ended')).toEqual(only(before, 'turn.ended'));
     expect(talk.requestsOf(at.provider, 'reset too late')).toHaveLength(1);
   });

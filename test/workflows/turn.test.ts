@@ -45,5 +45,11 @@ it('samples, runs the tools, samples again and completes, with every layer’s e
   ]);
   expect(kinds).toContain('turn.ended');
   const transcript = await at.transcript(job.session);
-  expect(transcript.map((message) => message.kind)).toEqual(['user', 'assistant', 'tool_result', 'tool_result', 'assistant']);
+  expect(transcript.map((message) => message.kind)).toEqual([
+    'user',
+    'assistant',
+    'tool_result',
+    'tool_result',
+    'assistant',
+  ]);
 });

@@ -1,0 +1,103 @@
+/** Shorter values are words of everyday text, and masking them would spoil it. */
+const LEAST_CHARS = 8;
+const MASK = '***';
+const SECRET_NAME = /((^|_)(TOKEN|KEY|SECRET)|PASSWORD|PASSWD)$/i;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What this process knows and nobody else may read. `names`: variables that the configuration points to. */
+export function secretsOf(environment: Environment, names: readonly string[] = []): string[] {
+  const values = Object.entries(environment).flatMap(([name, value = '']) => [
+    ...(SECRET_NAME.test(name) || names.includes(name) ? [value, ...value.split(/\r?\n/)] : []),
+    ...passwordIn(value),
+  ]);
+  const long = values.filter((value) => value.trim().length >= LEAST_CHARS);
+  return [...new Set(long.flatMap(spellings))];
+}
+
+/** Password of a URL such as `DATABASE_URL`. */
+function passwordIn(value: string): string[] {
+  const written = /^[a-z][a-z\d+.-]*:\/\/[^\s/@:]*:([^\s@]+)@/i.exec(value)?.[1];
+  if (written === undefined) return [];
+  try {
+    return [written, decodeURIComponent(written)];
+  } catch {
+    return [written];
+  }
+}
+
+/** The ways in which tools print one value. */
+function spellings(value: string): string[] {
+  const inJson = JSON.stringify(value).slice(1, -1);
+  return [value, inJson, encodeURIComponent(value), Buffer.from(value).toString('base64').replace(/=+$/, '')];
+}
+
+/** Replaces secrets wherever they stand, and whatever they are split over. */
+export interface Masker {
+  text(text: string): string;
+  bytes(bytes: Buffer): Buffer;
+  stream(): MaskStream;
+}
+
+/** For output that comes in pieces: what may be the beginning of a secret is held back. */
+export interface MaskStream {
+  write(chunk: Buffer): Buffer;
+  end(): Buffer;
+}
+
+/** `secrets` is asked anew for each masking, since keys change while a worker runs. */
+export function createMasker(secrets: () => readonly string[]): Masker {
+  return {
+    text(text) {
+      const wanted = patternOf(secrets());
+      return wanted === null ? text : text.replaceAll(wanted, MASK);
+    },
+    bytes(bytes) {
+      const stream = maskStream(secrets());
+      return Buffer.concat([stream.write(bytes), stream.end()]);
+    },
+    stream: () => maskStream(secrets()),
+  };
+}
+
+function maskStream(secrets: readonly string[]): MaskStream {
+  // In Latin-1 each byte is one character, so any bytes pass unharmed.
+  const known = secrets.map((secret) => Buffer.from(secret).toString('latin1'));
+  const wanted = patternOf(known);
+  if (wanted === null) return { write: (chunk) => chunk, end: () => Buffer.alloc(0) };
+  let held = '';
+  const pass = (text: string, open: number) => {
+    // A secret that is whole goes whole, though another may begin in it.
+    let from = text.length - open;
+    for (const { 0: found, index } of text.matchAll(wanted)) {
+      if (index < from) from = Math.max(from, index + found.length);
+    }
+    held = text.slice(from);
+    return Buffer.from(text.slice(0, from).replaceAll(wanted, MASK), 'latin1');
+  };
+  return {
+    write(chunk) {
+      const text = held + chunk.toString('latin1');
+      return pass(text, openEnd(text, known));
+    },
+    end: () => pass(held, 0),
+  };
+}
+
+/** Length of the longest end of a text that a secret may begin with. */
+function openEnd(text: string, secrets: readonly string[]): number {
+  let longest = 0;
+  for (const secret of secrets) {
+    for (let length = Math.min(secret.length - 1, text.length); length > longest; length--) {
+      if (text.endsWith(secret.slice(0, length))) longest = length;
+    }
+  }
+  return longest;
+}
+
+/** Of two that begin alike the longer is found. */
+function patternOf(secrets: readonly string[]): RegExp | null {
+  if (secrets.length === 0) return null;
+  const literal = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
+  return new RegExp([...secrets].sort((a, b) => b.length - a.length).map(literal).join('|'), 'g');
+}

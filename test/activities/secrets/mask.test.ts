@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { createMasker, secretsOf } from '../../../activities/secrets/mask.ts';
+
+describe('what counts as a secret', () => {
+  it.each([
+    ['OPENAI_API_KEY', 'test-key-1', true],
+    ['FORGE_TOKEN', 'test-token', true],
+    ['CLIENT_SECRET', 'test-secret', true],
+    ['PGPASSWORD', 'test-pass', true],
+    ['NAMED_IN_CONFIG', 'test-named', true],
+    // An everyday word as a mask would spoil every text.
+    ['SHORT_TOKEN', 'main', false],
+    ['PATH', '/usr/bin:/bin', false],
+    ['MONKEY', 'bananas-all-day', false],
+  ])('%s', (name, value, isSecret) => {
+    expect(secretsOf({ [name]: value }, ['NAMED_IN_CONFIG']).includes(value)).toBe(isSecret);
+  });
+
+  it('the password of a URL, as it is written and as it is meant, but not the URL', () => {
+    const found = secretsOf({ DATABASE_URL: 'postgres://pawl:p%40ssw0rd-1@db.internal:5432/pawl' });
+    expect(found).toEqual(expect.arrayContaining(['p%40ssw0rd-1', 'p@ssw0rd-1']));
+    expect(found.some((value) => value.includes('db.internal'))).toBe(false);
+  });
+
+  it('each line of a key file', () => {
+    expect(secretsOf({ SIGN_KEY: 'first-line-of-it\nsecond-line-of-it\n' })).toContain('second-line-of-it');
+  });
+});
+
+const SECRETS = ['abcdefgh', 'abcdefghijkl', 'ghijk.(ü)', 'xx'.repeat(5)];
+const masker = createMasker(() => SECRETS);
+
+describe('masking', () => {
+  it('takes the longer of two that begin alike, and leaves everything else as it is', () => {
+    expect(masker.text('a abcdefgh, abcdefghijkl; ghijk.(ü)! abcdefg')).toBe('a ***, ***; ***! abcdefg');
+  });
+
+  it('knows the spellings of JSON, URLs and base64', () => {
+    const known = createMasker(() => secretsOf({ A_TOKEN: 'pa"ss/word+1' }));
+    const texts = ['pa\\"ss/word+1', 'pa%22ss%2Fword%2B1', Buffer.from('pa"ss/word+1').toString('base64')];
+    for (const text of texts) expect(known.text(`<${text}>`)).toMatch(/^<\*\*\*=*>$/);
+  });
+
+  // Output comes in pieces of any size, and a secret may lie over two of them.
+  it('finds the same however the bytes are split', () => {
+    const text = 'abcdefg abcdefgh|abcdefghij|abcdefghijkl ghijk.(ü) xxxxxxxxxxx abcdefghijk.(ü)end abcd';
+    const bytes = Buffer.concat([Buffer.from([0xff, 0x00, 0xc3]), Buffer.from(text)]);
+    const whole = masker.bytes(bytes);
+    expect(whole.subarray(0, 3)).toEqual(bytes.subarray(0, 3));
+    for (let first = 0; first <= bytes.length; first++) {
+      for (const size of [1, 3, 7, 200]) {
+        const stream = masker.stream();
+        const parts = [stream.write(bytes.subarray(0, first))];
+        for (let at = first; at < bytes.length; at += size) parts.push(stream.write(bytes.subarray(at, at + size)));
+        expect(Buffer.concat([...parts, stream.end()]).toString('latin1')).toBe(whole.toString('latin1'));
+      }
+    }
+    for (const secret of SECRETS) expect(whole.toString()).not.toContain(secret);
+  });
+
+  it('asks for the secrets anew', () => {
+    let known: string[] = [];
+    const changing = createMasker(() => known);
+    expect(changing.text('rotated-key')).toBe('rotated-key');
+    known = ['rotated-key'];
+    expect(changing.text('rotated-key')).toBe('***');
+  });
+
+  it('holds back no more than a beginning', () => {
+    const stream = masker.stream();
+    expect(stream.write(Buffer.from('plain abcd')).toString()).toBe('plain ');
+    expect(stream.write(Buffer.from('!')).toString()).toBe('abcd!');
+  });
+});

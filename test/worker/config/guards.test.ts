@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { DEFAULT_PERMISSIONS } from '../../../activities/gate/permissions.ts';
+import { hookShape, permissionsShape, resolvePermissions } from '../../../worker/config/guards.ts';
+
+test('an agent that says nothing of permissions runs its tools unasked; one that does names a mode', () => {
+  expect(resolvePermissions(undefined).mode).toBe('bypass');
+  expect(permissionsShape.safeParse({ rules: [] }).success).toBe(false);
+  expect(resolvePermissions({ mode: 'auto', onExpiry: 'block' })).toEqual({
+    ...DEFAULT_PERMISSIONS,
+    mode: 'auto',
+    onExpiry: 'block',
+  });
+});
+
+test.each([
+  [{ event: 'PreToolUse', tool: 'shell', run: () => null }, true],
+  [{ event: 'Stop', run: { command: './told.sh', args: ['x'], timeLimitMs: 1_000 } }, true],
+  [{ event: 'Stopped', run: () => null }, false],
+  // It would never be called.
+  [{ event: 'Stop', tool: 'shell', run: () => null }, false],
+  [{ event: 'Stop', run: 'told.sh' }, false],
+  [{ event: 'Stop', run: { command: '' } }, false],
+  [{ event: 'Stop', run: { command: 'x', timeLimitMs: 600_001 } }, false],
+])('%# a hook is checked', (hook, expected) => {
+  expect(hookShape.safeParse(hook).success).toBe(expected);
+});
