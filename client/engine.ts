@@ -1,5 +1,5 @@
-import { type Client, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
-import { look, type SessionArgs, sessionWorkflowId, turnWorkflowId } from '../workflows/messages.ts';
+import { type Client, isGrpcServiceError, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
+import { approvalAnswered, look, type SessionArgs, sessionWorkflowId, turnWorkflowId } from '../workflows/messages.ts';
 import { EngineAway } from './faults.ts';
 
 export const ANSWER_LIMIT_MS = 5_000;
@@ -13,6 +13,8 @@ export interface ClientEngine {
   /** False: the engine has no such turn running. */
   cancel(turn: string): Promise<boolean>;
   stateOf(turn: string): Promise<EngineState>;
+  /** Tells a turn that an approval has its answer; one that does not wait for it any more is not disturbed. */
+  approvalAnswered(turn: string, approval: string): Promise<void>;
   check(): Promise<void>;
 }
 
@@ -33,6 +35,15 @@ export function clientEngine(client: Client, taskQueue: string, limitMs: number)
     async stateOf(turn) {
       const found = await ifKnown(ask, () => client.workflow.getHandle(turnWorkflowId(turn)).describe());
       return found === null ? 'unknown' : stateOfStatus(found.status.name);
+    },
+    async approvalAnswered(turn, approval) {
+      try {
+        const handle = client.workflow.getHandle(turnWorkflowId(turn));
+        await ifKnown(ask, () => handle.executeUpdate(approvalAnswered, { args: [approval], updateId: approval }));
+      } catch (error) {
+        // The turn looked into the store by itself, or is between two runs; the row stands all the same.
+        if (!(error instanceof WorkflowUpdateFailedError)) throw error;
+      }
     },
     async check() {
       const { namespace } = client.options;

@@ -1,3 +1,4 @@
+export type { ApprovalAnswered, ApprovalReply, OpenApproval } from './approvals.ts';
 export type { CancelJob, CancelledJob } from './cancel.ts';
 export type { EngineState } from './engine.ts';
 export { BadPosition, EngineAway, StoreAway } from './faults.ts';

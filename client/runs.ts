@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { Database } from '../activities/store/database.ts';
 import type { StreamListener } from '../activities/store/notify.ts';
+import { type ApprovalAnswered, type ApprovalReply, listApprovals, type OpenApproval, replyToApproval } from './approvals.ts';
 import { type CancelJob, type CancelledJob, cancelJob } from './cancel.ts';
 import { ANSWER_LIMIT_MS, clientEngine, type ClientEngine, type EngineState } from './engine.ts';
 import { EngineAway, onStore } from './faults.ts';
@@ -37,6 +38,9 @@ export interface Runs {
   events(tenant: string, job: string, request?: FollowRequest): AsyncGenerator<RunEvent, JobEnd | null, void>;
   cancel(tenant: string, job: string, request: CancelJob): Promise<CancelledJob | null>;
   show(tenant: string, job: string): Promise<ShownJob | null>;
+  /** Calls that wait for a person, oldest first. */
+  approvals(tenant: string): Promise<readonly OpenApproval[]>;
+  answer(tenant: string, approval: string, reply: ApprovalReply): Promise<ApprovalAnswered | null>;
   ps(tenant: string): Promise<readonly OpenJob[]>;
   /** Throws StoreAway or EngineAway where one of the two does not answer. */
   check(): Promise<void>;
@@ -62,6 +66,8 @@ export function createRuns(options: RunsOptions): Runs {
         const found = await findJob(db, tenant, id);
         return found && (await showJob(db, found));
       }),
+    approvals: (tenant) => listApprovals(db, tenant),
+    answer: (tenant, approval, reply) => replyToApproval({ db, engine }, { tenant, approval }, reply),
     async ps(tenant) {
       const jobs = await onStore(() => openJobs(db, tenant));
       return await inGroups(jobs, (job) => compare(engine, job));

@@ -14,10 +14,12 @@ const heartbeating = {
 } as const;
 
 const { sample } = proxyActivities<Activities>(heartbeating);
+const { gate } = proxyActivities<Activities>(heartbeating);
+const { settleApproval } = proxyActivities<Activities>({ startToCloseTimeout: '30s', retry });
 const { endTurn } = proxyActivities<Activities>({ startToCloseTimeout: '30s', heartbeatTimeout: '10s', retry });
 
 /** Activities of the turn that any worker may run. */
-export const store = { sample, endTurn };
+export const store = { sample, gate, settleApproval, endTurn };
 
 /** How long a call waits for a worker that has its files before the workspace counts as lost. */
 const WORKSPACE_WAIT = '1h';

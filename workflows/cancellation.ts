@@ -41,6 +41,7 @@ export async function untilCleanupDeadline<T>(work: Promise<T>): Promise<T> {
 const SENTENCES: Readonly<Record<string, string>> = {
   'turn.already_ended': 'This turn has its end already.',
   'turn.fenced': 'A newer run of this turn has taken over.',
+  'approval.stale': 'This turn does not wait for that approval.',
   'turn.unknown_outcome': 'A tool call may or may not have taken effect, and nobody can say; recovery stamps the end.',
   'turn.workspace_lost': 'No worker has the workspace of this turn; recovery stamps the end.',
 };

@@ -1,4 +1,4 @@
-import { defineQuery, defineSignal } from '@temporalio/workflow';
+import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { TurnState } from './core/turn-state.ts';
 
 /** What one turn is given; also what it hands to itself when it continues as new. */
@@ -23,6 +23,9 @@ export const look = defineSignal('look');
 
 /** Ids of inputs that join the running turn at its next safe point. */
 export const forward = defineSignal<[readonly string[]]>('forward');
+
+/** An approval of this turn has its answer in the store; refused when the turn does not wait for it. */
+export const approvalAnswered = defineUpdate<'taken', [string]>('approvalAnswered');
 
 /** The turn's whole state: references and counters, no text. */
 export const turnState = defineQuery<TurnState>('state');

@@ -15,7 +15,7 @@ import type { CallRef } from './core/tools.ts';
 import type { TurnEvent } from './core/turn-event.ts';
 import type { TurnState } from './core/turn-state.ts';
 import { cancelRequested, eventOfFailure, isCut, turnFailure, untilCleanupDeadline } from './cancellation.ts';
-import { forward, type TurnArgs, turnState } from './messages.ts';
+import { approvalAnswered, forward, type TurnArgs, turnState } from './messages.ts';
 import { actingOn, endAttributes, store } from './activities.ts';
 
 /** What the loop records: an event without its time. */
@@ -33,6 +33,9 @@ export async function turnWorkflow(args: TurnArgs): Promise<void> {
     record(heard);
   };
   setHandler(forward, (inputs) => record({ kind: 'inputs_arrived', inputs }));
+  setHandler(approvalAnswered, (approval) => takeAnswer(record, approval), {
+    validator: (approval) => refuseUnlessAsked(state, approval),
+  });
   setHandler(turnState, () => state);
   const turn: Turn = { args, state: () => state, record };
 
@@ -44,6 +47,12 @@ export async function turnWorkflow(args: TurnArgs): Promise<void> {
       case 'sample':
         recordStep(await sample(turn, step));
         break;
+      case 'gate':
+        recordStep(await gate(turn, step));
+        break;
+      case 'awaitDecision':
+        recordStep(await decisionOrExpiry(turn, step));
+        break;
       case 'runTools':
         recordStep(await runBatch(turn));
         break;
@@ -53,7 +62,6 @@ export async function turnWorkflow(args: TurnArgs): Promise<void> {
       case 'finish':
         return await finish(turn, step.end);
       case 'compact':
-      case 'gate':
         throw turnFailure('turn.step_unknown');
     }
   }
@@ -143,6 +151,45 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
     if (isCut(error)) return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'not_started' } };
     return { ordinal, heard: eventOfFailure(error) };
   }
+}
+
+async function gate(turn: Turn, step: Step & { kind: 'gate' }): Promise<Heard> {
+  const { agent } = turn.args;
+  const { ordinal } = step;
+  try {
+    const work = store.gate({ fence: fenceOf(turn.args), assistant: turn.state().head, ordinal, agent });
+    return { kind: 'gated', ordinal, verdict: await untilCleanupDeadline(work) };
+  } catch (error) {
+    if (isCut(error)) return { kind: 'batch_returned' };
+    return eventOfFailure(error);
+  }
+}
+
+/** A person's answer, or the hour at which it is too late; days cost nothing meanwhile. */
+async function decisionOrExpiry(turn: Turn, step: Step & { kind: 'awaitDecision' }): Promise<Heard> {
+  const { ordinal, approval } = step;
+  const waitsStill = () => {
+    const call = callsOf(turn).find((each) => each.ref.ordinal === ordinal);
+    return call?.state === 'asking' && call.untilMs > 0;
+  };
+  try {
+    if (step.forMs > 0) await condition(() => !waitsStill(), step.forMs);
+    return { kind: 'decided', ordinal, decision: await store.settleApproval({ fence: fenceOf(turn.args), approval }) };
+  } catch (error) {
+    if (isCut(error)) return { kind: 'batch_returned' };
+    return eventOfFailure(error);
+  }
+}
+
+function refuseUnlessAsked(state: TurnState, approval: string): void {
+  const { phase } = state;
+  const asked = phase.kind === 'batch' && phase.calls.some((call) => call.state === 'asking' && call.approval === approval);
+  if (!asked) throw turnFailure('approval.stale');
+}
+
+function takeAnswer(record: Turn['record'], approval: string): 'taken' {
+  record({ kind: 'answer_arrived', approval });
+  return 'taken';
 }
 
 /** A back-off on a durable timer; a cancel ends it at once. */

@@ -139,11 +139,16 @@ export async function storeInput(db: Db, request: NewInput): Promise<'accepted' 
   });
 }
 
-async function insertInput(tx: Tx, request: NewInput): Promise<readonly { id: string }[]> {
-  const { id, session: owner, kind, text, sender } = request;
+/** `turn`: it is handed to that running turn directly. */
+export async function insertInput(
+  tx: Tx,
+  request: NewInput & { readonly turn?: string },
+): Promise<readonly { id: string }[]> {
+  const { id, session: owner, kind, text, sender, turn: running } = request;
+  const bound = running === undefined ? {} : { status: 'forwarded' as const, turn: running, dispatchedAt: sql`clock_timestamp()` };
   return await tx
     .insert(input)
-    .values({ id, session: owner, kind, class: classOf(kind), body: storable(text), sender })
+    .values({ id, session: owner, kind, class: classOf(kind), body: storable(text), sender, ...bound })
     .onConflictDoNothing()
     .returning({ id: input.id });
 }

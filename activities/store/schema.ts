@@ -97,6 +97,8 @@ export const session = pawl.table(
     eventSeq: int8('event_seq').notNull().default(0),
     state: text('state').$type<'open' | 'archived'>().notNull().default('open'),
     title: text('title'),
+    /** While set, only readers and writes to the plan file run. */
+    plan: boolean('plan').notNull().default(false),
     workspaceKind: text('workspace_kind').$type<'host' | 'shared'>().notNull(),
     workspacePath: text('workspace_path').notNull(),
     workspaceQueue: text('workspace_queue').notNull(),
@@ -306,13 +308,28 @@ export const call = pawl.table(
   (t) => [uniqueIndex('call_in_message').on(t.assistant, t.ordinal), index('call_of_turn').on(t.turn, t.step)],
 );
 
+/** What a person was shown; kept with the wait, so that a decision never depends on a rule that is gone. */
+export interface Asked {
+  readonly tool: string;
+  readonly subject: string | null;
+  readonly arguments: string;
+  readonly onExpiry: 'deny' | 'block';
+}
+
+export type ApprovalAnswer = 'approved' | 'rejected' | 'cancelled' | 'message' | 'expired';
+
 export const approval = pawl.table('approval', {
   id: text('id').primaryKey(),
   call: text('call')
     .notNull()
     .references(() => call.key),
-  asked: jsonb('asked').notNull(),
-  answer: jsonb('answer'),
+  turn: text('turn').notNull().references(() => turn.id),
+  asked: jsonb('asked').$type<Asked>().notNull(),
+  answer: text('answer').$type<ApprovalAnswer>(),
+  /** Arguments that the person changed; validated again before they run. */
+  editedArguments: text('edited_arguments'),
+  /** The input that holds a message typed instead of an answer. */
+  input: text('input'),
   answeredBy: text('answered_by'),
   answeredAt: when('answered_at'),
   expiresAt: when('expires_at').notNull(),

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { approvals, decide } from './approval-commands.ts';
 import { cancel, events, ps, show, submit } from './job-commands.ts';
 import type { Output } from './output.ts';
 import { migrate, serve, work } from './serve.ts';
@@ -9,6 +10,7 @@ export function buildProgram(output: Output, done: (code: number) => void): Comm
   const program = new Command('pawl').description('Runs LLM agents durably.').exitOverride().showHelpAfterError(false);
   addUp(program, output, done);
   addJobCommands(program, output, done);
+  addApprovalCommands(program, output, done);
   addServers(program, output, done);
   return program;
 }
@@ -74,6 +76,35 @@ function addJobCommands(program: Command, output: Output, done: (code: number) =
     .option(...JSON_OUT)
     .option(...CONFIG)
     .action(async (job: string, options: Flags & { why?: string }) => done(await cancel(job, options, output)));
+}
+
+function addApprovalCommands(program: Command, output: Output, done: (code: number) => void): void {
+  program
+    .command('approvals')
+    .description('calls that wait for a person')
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (options: Flags) => done(await approvals(options, output)));
+  program
+    .command('approve')
+    .description('let a call run')
+    .argument('<approval>')
+    .option('--edit <json>', 'run it with these arguments instead')
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (id: string, { edit, ...options }: Flags & { edit?: string }) =>
+      done(await decide(id, { answer: 'approved', editedArguments: edit }, options, output)),
+    );
+  program
+    .command('reject')
+    .description('stop a call and what follows it; ends the turn unless a message is given')
+    .argument('<approval>')
+    .option('-m, --message <text>', 'tell the agent this instead; the turn goes on')
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (id: string, { message, ...options }: Flags & { message?: string }) =>
+      done(await decide(id, message === undefined ? { answer: 'rejected' } : { answer: 'message', text: message }, options, output)),
+    );
 }
 
 interface Flags {

@@ -11,6 +11,8 @@ const MARKS: Readonly<Record<CallStatus, string>> = {
   stopped: '✗',
   unknown: '?',
   unknown_ends_turn: '?',
+  denied: '⊘',
+  fused: '·',
 };
 
 const ARGUMENT_WIDTH = 60;

@@ -5,8 +5,10 @@ import { HTTPException } from 'hono/http-exception';
 import type { Logger } from 'pino';
 import { BadPosition, EngineAway, StoreAway } from '../faults.ts';
 import type { Runs } from '../runs.ts';
+import { addApprovalRoutes } from './approvals.ts';
 import { guardHost } from './guard.ts';
 import { addJobRoutes } from './jobs.ts';
+import type { App } from './open-app.ts';
 import { problem } from './problem.ts';
 import { refuseFault } from './refuse-fault.ts';
 
@@ -23,8 +25,6 @@ export interface AppOptions {
 const BODY_MAX_BYTES = 1_048_576;
 const HEARTBEAT_MS = 15_000;
 
-export type App = OpenAPIHono;
-
 /** The HTTP API over the facade. Every error is a problem document without stack or secret. */
 export function createApp(runs: Runs, options: AppOptions = {}): App {
   const app = new OpenAPIHono({ defaultHook: refuseFault });
@@ -33,7 +33,9 @@ export function createApp(runs: Runs, options: AppOptions = {}): App {
   app.use(guardHost(options.hosts));
   app.use('/v1/*', bodyLimit({ maxSize: BODY_MAX_BYTES, onError: tooLarge }));
   app.use('/v1/*', requireJson);
-  addJobRoutes(app, runs, { tenant: options.tenant ?? 'default', heartbeatMs: options.heartbeatMs ?? HEARTBEAT_MS });
+  const tenant = options.tenant ?? 'default';
+  addJobRoutes(app, runs, { tenant, heartbeatMs: options.heartbeatMs ?? HEARTBEAT_MS });
+  addApprovalRoutes(app, runs, tenant);
   app.get('/healthz', async (c) => {
     await runs.check();
     return c.json({ status: 'ok' });
@@ -58,6 +60,8 @@ const METHODS = [
   ['/v1/jobs/:id', 'GET'],
   ['/v1/jobs/:id/events', 'GET'],
   ['/v1/jobs/:id/cancel', 'POST'],
+  ['/v1/approvals', 'GET'],
+  ['/v1/approvals/:id', 'POST'],
 ] as const;
 
 /** A page of another site can send any other type without asking the browser for leave. */

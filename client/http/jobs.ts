@@ -1,5 +1,5 @@
 import { refuse } from './problem.ts';
-import type { App } from './app.ts';
+import type { App } from './open-app.ts';
 import type { Runs } from '../runs.ts';
 import { cancelRoute, eventsRoute, getRoute, listRoute, submitRoute } from './routes.ts';
 import { orNothing, sseBody } from './sse.ts';

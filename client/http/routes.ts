@@ -1,6 +1,10 @@
 import { createRoute, type z } from '@hono/zod-openapi';
 import { ProblemSchema } from './problem.ts';
 import {
+  AnswerBody,
+  AnsweredSchema,
+  ApprovalPath,
+  ApprovalsSchema,
   CancelBody,
   CancelledSchema,
   EventsHeaders,
@@ -90,4 +94,25 @@ export const cancelRoute = createRoute({
     200: json('It had ended already, or had not begun and is withdrawn', CancelledSchema),
     ...problems(400, 404, 413, 415, 422),
   },
+});
+
+export const approvalsRoute = createRoute({
+  method: 'get',
+  path: '/v1/approvals',
+  operationId: 'listApprovals',
+  summary: 'Calls that wait for a person, oldest first',
+  responses: { 200: json('All of them', ApprovalsSchema), ...problems() },
+});
+
+export const answerRoute = createRoute({
+  method: 'post',
+  path: '/v1/approvals/{id}',
+  operationId: 'answerApproval',
+  summary: 'Answer an approval, once',
+  description: 'The first answer stands; whoever comes second is told it. Rejecting or cancelling also ends the turn.',
+  request: {
+    params: ApprovalPath,
+    body: { required: true, content: { 'application/json': { schema: AnswerBody } } },
+  },
+  responses: { 200: json('The answer that stands', AnsweredSchema), ...problems(400, 404, 409, 413, 415, 422) },
 });

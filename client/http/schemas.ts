@@ -107,3 +107,52 @@ export const EventsQuery = z.object({
     .optional()
     .openapi({ description: 'For clients that can’t set Last-Event-ID.' }),
 });
+
+export const ApprovalPath = z.object({ id: z.string().openapi({ param: { name: 'id', in: 'path' } }) });
+
+export const ApprovalsSchema = z
+  .object({
+    approvals: z
+      .array(
+        z
+          .object({
+            id: z.string(),
+            session: z.string(),
+            turn: z.string(),
+            asked: z.object({
+              tool: z.string(),
+              subject: z.string().nullable(),
+              arguments: z.string().openapi({ description: 'JSON, as the model wrote it or a hook changed it.' }),
+              onExpiry: z.enum(['deny', 'block']),
+            }),
+            openedAt: z.iso.datetime(),
+            expiresAt: z.iso.datetime(),
+          })
+          .openapi('Approval'),
+      )
+      .readonly(),
+  })
+  .openapi('Approvals');
+
+export const AnswerBody = z
+  .strictObject({
+    answer: z.enum(['approved', 'rejected', 'cancelled', 'message']),
+    by: z.string().min(1).max(200).openapi({ description: 'Who decides.' }),
+    editedArguments: z
+      .string()
+      .max(100_000)
+      .optional()
+      .openapi({ description: 'JSON to use instead of the arguments; validated before the call runs.' }),
+    text: z.string().min(1).max(100_000).optional().openapi({ description: 'For `message`: what to tell the agent.' }),
+  })
+  .refine((body) => (body.answer === 'message') === (body.text !== undefined), 'text goes with the answer message')
+  .refine((body) => body.answer === 'approved' || body.editedArguments === undefined, 'only an approval may edit arguments')
+  .openapi('AnswerApproval');
+
+export const AnsweredSchema = z
+  .object({
+    answer: z.enum(['approved', 'rejected', 'cancelled', 'message', 'expired']),
+    by: z.string().nullable(),
+    isNew: z.boolean().openapi({ description: 'False: it had this answer before, and that one stands.' }),
+  })
+  .openapi('AnsweredApproval');

@@ -47,8 +47,8 @@ export function ref(ordinal: number, change: Partial<CallRef> = {}): CallRef {
   return { ordinal, ...plain, ...change };
 }
 
-export function batch(...states: readonly BatchCall['state'][]): Phase & { kind: 'batch' } {
-  return { kind: 'batch', calls: states.map((state, ordinal) => ({ ref: ref(ordinal), state })) };
+export function batch(...states: readonly Exclude<BatchCall['state'], 'asking'>[]): Phase & { kind: 'batch' } {
+  return { kind: 'batch', calls: states.map((state, ordinal) => ({ ref: ref(ordinal), state })), fuse: null };
 }
 
 type Reply = SampleOutcome & { readonly kind: 'reply' };

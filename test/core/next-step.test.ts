@@ -13,6 +13,7 @@ const gated = {
     { ref: ref(0), state: 'queued' },
     { ref: ref(1, { verdict: 'gate' }), state: 'queued' },
   ],
+  fuse: null,
 } as const;
 
 describe('the next step', () => {

@@ -27,6 +27,7 @@ describe('a sample', () => {
             { ref: ref(0), state: 'queued' },
             { ref: ref(1, { verdict: 'answered' }), state: 'error' },
           ],
+          fuse: null,
         },
       },
     ],
@@ -35,7 +36,7 @@ describe('a sample', () => {
       'calls count though the stream says stop, or was filtered',
       before,
       reply({ finish: 'content_filter', calls: [ref(0)] }),
-      { ...taken, phase: { kind: 'batch', calls: [{ ref: ref(0), state: 'queued' }] } },
+      { ...taken, phase: { kind: 'batch', calls: [{ ref: ref(0), state: 'queued' }], fuse: null } },
     ],
     [
       'an empty reply is asked for again, with other bytes',

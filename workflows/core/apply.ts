@@ -1,12 +1,13 @@
 import { allReturned, endingCall } from './batch.ts';
+import { answerArrived, decided, gated } from './deciding.ts';
 import type { End } from './ends.ts';
-import { endOfCode, endOfReply, endOfUnknownEffect } from './endings.ts';
+import { endOfCode, endOfFuse, endOfReply, endOfUnknownEffect } from './endings.ts';
 import { afterFailure } from './failures.ts';
 import { POLICY } from './policy.ts';
 import { NO_USAGE, type SampleOutcome, type Usage } from './sample-outcome.ts';
 import type { CallStatus } from './tools.ts';
 import type { TurnEvent } from './turn-event.ts';
-import { type BatchCall, endPhaseOf, FRESH_TRIES, type Phase, type TurnState } from './turn-state.ts';
+import { type BatchCall, endPhaseOf, FRESH_TRIES, isWaiting, type Phase, type TurnState } from './turn-state.ts';
 
 /** The next state. Pure: the same state and event always give the same answer. */
 export function apply(before: TurnState, event: TurnEvent): TurnState {
@@ -15,6 +16,12 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
   switch (event.kind) {
     case 'sampled':
       return sampled(drained(state, event.drained, event.outcome), event.outcome, event.dice);
+    case 'gated':
+      return gated(state, event.ordinal, event.verdict);
+    case 'answer_arrived':
+      return answerArrived(state, event.approval);
+    case 'decided':
+      return decided(state, event.ordinal, event.decision);
     case 'call_started':
       return withCall(state, event.ordinal, 'running');
     case 'call_finished':
@@ -34,9 +41,9 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
   }
 }
 
-/** Rests are not running time; everything else is. */
+/** Rests and waits for a person are not running time; everything else is. */
 function clocked(state: TurnState, atMs: number): TurnState {
-  const spent = state.phase.kind === 'resting' ? 0 : Math.max(0, atMs - state.atMs);
+  const spent = isWaiting(state.phase) ? 0 : Math.max(0, atMs - state.atMs);
   return { ...state, atMs: Math.max(atMs, state.atMs), runningMs: state.runningMs + spent };
 }
 
@@ -97,26 +104,36 @@ function replied(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): Tu
 function calling(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): TurnState {
   const cutCalls = reply.finish === 'length' ? state.tries.cutCalls + 1 : 0;
   const calls = reply.calls.map((ref): BatchCall => ({ ref, state: ref.verdict === 'answered' ? 'error' : 'queued' }));
-  const next: TurnState = { ...state, tries: { ...FRESH_TRIES, cutCalls }, phase: { kind: 'batch', calls } };
+  const next: TurnState = { ...state, tries: { ...FRESH_TRIES, cutCalls }, phase: { kind: 'batch', calls, fuse: null } };
   return cutCalls > POLICY.cutCalls.stepsInARow ? ending(next, endOfReply(next, 'cut_calls')) : next;
 }
 
 function batchReturned(state: TurnState): TurnState {
   if (state.phase.kind !== 'batch') return state;
-  const { calls } = state.phase;
+  const { calls, fuse } = state.phase;
   const kept: TurnState = { ...state, unappendedResults: calls.length };
   const ends = endingCall(calls);
   if (ends) return ending(kept, endOfUnknownEffect());
   if (!allReturned(calls)) return kept;
-  return { ...kept, phase: { kind: 'ready' }, step: state.step + 1, resample: 0, transition: 'tool_results' };
+  const fused = fuse === null ? null : endOfFuse(fuse);
+  if (fused) return ending(kept, fused);
+  const inbox = fuse?.input && !kept.inbox.includes(fuse.input) ? [...kept.inbox, fuse.input] : kept.inbox;
+  return {
+    ...kept,
+    inbox,
+    phase: { kind: 'ready' },
+    step: state.step + 1,
+    resample: 0,
+    transition: 'tool_results',
+  };
 }
 
 function withCall(state: TurnState, ordinal: number, to: 'running' | CallStatus): TurnState {
   if (state.phase.kind !== 'batch') return state;
-  const calls = state.phase.calls.map((call) =>
-    call.ref.ordinal === ordinal && mayBecome(call.state, to) ? { ...call, state: to } : call,
+  const calls = state.phase.calls.map(
+    (call): BatchCall => (call.ref.ordinal === ordinal && mayBecome(call.state, to) ? { ref: call.ref, state: to } : call),
   );
-  return { ...state, phase: { kind: 'batch', calls } };
+  return { ...state, phase: { ...state.phase, calls } };
 }
 
 /** A call begins once and comes back once. */

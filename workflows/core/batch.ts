@@ -30,7 +30,12 @@ export function endingCall(calls: readonly BatchCall[]): BatchCall | undefined {
 }
 
 function isOpen(call: BatchCall): boolean {
-  return call.state === 'queued' || call.state === 'running';
+  return call.state === 'queued' || call.state === 'running' || call.state === 'asking';
+}
+
+/** The first call in the model's order that nobody has judged for good; nothing runs before it is. */
+export function undecided(calls: readonly BatchCall[]): BatchCall | undefined {
+  return calls.find((call) => call.state === 'asking' || (call.state === 'queued' && call.ref.verdict === 'gate'));
 }
 
 function conflict(a: CallRef, b: CallRef): boolean {

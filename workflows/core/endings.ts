@@ -1,4 +1,5 @@
 import type { End } from './ends.ts';
+import type { Fuse } from './gate.ts';
 import { endPhaseOf, type TurnState } from './turn-state.ts';
 
 /** The end that a reply without usable calls leads to. */
@@ -44,6 +45,22 @@ export function endOfCode(state: TurnState, type: string, source: 'store' | 'too
     signal: { name: 'fault', type },
     phase: endPhaseOf(state.phase),
   };
+}
+
+/** A person's reject or cancel, or nobody's answer in time, ends the turn; a message lets it go on. */
+export function endOfFuse({ cause, approval }: Fuse): End | null {
+  const signal = { name: 'approval', id: approval } as const;
+  const phase = 'gate' as const;
+  switch (cause) {
+    case 'rejected':
+      return { reason: 'ABORTED', detail: 'permission_rejected', decidedBy: 'user', signal, phase };
+    case 'cancelled':
+      return { reason: 'ABORTED', detail: 'permission_cancelled', decidedBy: 'user', signal, phase };
+    case 'expired':
+      return { reason: 'BLOCKED', detail: 'awaiting_approval', decidedBy: 'runtime', signal, phase };
+    case 'message':
+      return null;
+  }
 }
 
 /** Recovery stamps this one: the turn closes without an end record of its own. */

@@ -63,6 +63,36 @@ export type JournalEvent =
       readonly effect: Effect;
       readonly key: string;
     }
+  | {
+      readonly kind: 'approval.opened';
+      readonly layer: 'batch';
+      readonly approval: string;
+      readonly key: string;
+      readonly tool: string;
+      /** ISO time. */
+      readonly expiresAt: string;
+    }
+  | {
+      readonly kind: 'approval.answered';
+      readonly layer: 'batch';
+      readonly approval: string;
+      readonly key: string;
+      readonly answer: 'approved' | 'rejected' | 'cancelled' | 'message' | 'expired';
+      readonly by: string | null;
+    }
+  | {
+      readonly kind: 'call.denied';
+      readonly layer: 'batch';
+      readonly key: string;
+      readonly tool: string;
+      readonly by: 'plan' | 'hook' | 'rule' | 'mode' | 'policy' | 'arguments' | 'person';
+    }
+  | {
+      readonly kind: 'hook.failed';
+      readonly layer: 'batch' | 'turn' | 'driver';
+      readonly hook: string;
+      readonly why: string;
+    }
   | { readonly kind: 'call.started'; readonly layer: 'batch'; readonly key: string; readonly attempt: string }
   | {
       readonly kind: 'call.finished';

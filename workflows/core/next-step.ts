@@ -1,6 +1,7 @@
+import { undecided } from './batch.ts';
 import type { End } from './ends.ts';
 import { limitReached } from './limits.ts';
-import type { Reminder, Transition, TurnState } from './turn-state.ts';
+import type { BatchCall, Reminder, Transition, TurnState } from './turn-state.ts';
 
 /** What the loop does next, as a value. */
 export type Step =
@@ -13,6 +14,7 @@ export type Step =
     }
   | { readonly kind: 'compact' }
   | { readonly kind: 'gate'; readonly ordinal: number }
+  | { readonly kind: 'awaitDecision'; readonly ordinal: number; readonly approval: string; readonly forMs: number }
   | { readonly kind: 'runTools' }
   | { readonly kind: 'rest'; readonly forMs: number }
   | { readonly kind: 'finish'; readonly end: End };
@@ -32,11 +34,18 @@ export function nextStep(state: TurnState, now: number): Step {
       return { kind: 'compact' };
     case 'resting':
       return { kind: 'rest', forMs: Math.max(0, Math.min(phase.untilMs, state.limits.notAfterMs ?? Infinity) - now) };
-    case 'batch': {
-      const gated = phase.calls.find((call) => call.state === 'queued' && call.ref.verdict === 'gate');
-      return gated ? { kind: 'gate', ordinal: gated.ref.ordinal } : { kind: 'runTools' };
-    }
+    case 'batch':
+      return batchStep(phase.calls, now);
   }
+}
+
+/** Calls are judged one after the other, in the model's order; only then do they run. */
+function batchStep(calls: readonly BatchCall[], now: number): Step {
+  const open = undecided(calls);
+  if (!open) return { kind: 'runTools' };
+  const { ordinal } = open.ref;
+  if (open.state !== 'asking') return { kind: 'gate', ordinal };
+  return { kind: 'awaitDecision', ordinal, approval: open.approval, forMs: Math.max(0, open.untilMs - now) };
 }
 
 function sample(state: TurnState): Step {

@@ -37,6 +37,20 @@ export interface RunToolRequest {
   readonly argsHash: string;
 }
 
+/** The gate judges one call on its final arguments. */
+export interface GateRequest {
+  readonly fence: RunIdentity;
+  readonly assistant: string;
+  readonly ordinal: number;
+  readonly agent: string;
+}
+
+/** What an answered, or expired, approval means for its call. */
+export interface DecisionRequest {
+  readonly fence: RunIdentity;
+  readonly approval: string;
+}
+
 export interface EndTurnRequest {
   readonly fence: RunIdentity;
   readonly end: End;

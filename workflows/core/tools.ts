@@ -41,4 +41,8 @@ export type CallStatus =
   /** cut or lost while it ran: what it did to the world is not known */
   | 'unknown'
   /** unknown, and its tool says that the turn must end on it */
-  | 'unknown_ends_turn';
+  | 'unknown_ends_turn'
+  /** refused by plan, hook, rule or policy, or by a person: it never ran */
+  | 'denied'
+  /** not started, because of a person’s answer to an earlier call of the batch */
+  | 'fused';

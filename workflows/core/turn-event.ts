@@ -1,3 +1,4 @@
+import type { Decision, GateVerdict } from './gate.ts';
 import type { SampleOutcome } from './sample-outcome.ts';
 import type { CallStatus } from './tools.ts';
 
@@ -11,6 +12,10 @@ export type TurnEvent = { readonly atMs: number } & (
       /** In [0, 1): spreads back-offs. */
       readonly dice: number;
     }
+  | { readonly kind: 'gated'; readonly ordinal: number; readonly verdict: GateVerdict }
+  /** Somebody answered an approval: look into the store now instead of at its expiry. */
+  | { readonly kind: 'answer_arrived'; readonly approval: string }
+  | { readonly kind: 'decided'; readonly ordinal: number; readonly decision: Decision }
   | { readonly kind: 'call_started'; readonly ordinal: number }
   | { readonly kind: 'call_finished'; readonly ordinal: number; readonly status: CallStatus }
   | { readonly kind: 'batch_returned' }

@@ -1,20 +1,24 @@
 import type { End, EndPhase } from './ends.ts';
+import type { Fuse } from './gate.ts';
 import type { Limits } from './policy.ts';
 import { NO_USAGE, type ProviderFailure, type Usage } from './sample-outcome.ts';
 import type { CallRef, CallStatus } from './tools.ts';
 
-/** A call of the running batch: not begun, running, or how it came back. */
-export interface BatchCall {
-  readonly ref: CallRef;
-  readonly state: 'queued' | 'running' | CallStatus;
-}
+/**
+ * A call of the running batch: not begun (and not gated yet, while its verdict says `gate`), waiting for a
+ * person's decision, running, or how it came back.
+ */
+export type BatchCall = { readonly ref: CallRef } & (
+  | { readonly state: 'queued' | 'running' | CallStatus }
+  | { readonly state: 'asking'; readonly approval: string; readonly untilMs: number }
+);
 
 /** Where the loop stands. Fields belong to the phase that has them. */
 export type Phase =
   | { readonly kind: 'ready' }
   | { readonly kind: 'compacting' }
   | { readonly kind: 'resting'; readonly untilMs: number; readonly cause: ProviderFailure['kind'] }
-  | { readonly kind: 'batch'; readonly calls: readonly BatchCall[] }
+  | { readonly kind: 'batch'; readonly calls: readonly BatchCall[]; readonly fuse: Fuse | null }
   | { readonly kind: 'ending'; readonly end: End };
 
 /** Why the loop goes round once more; recorded with each sample. */
@@ -113,8 +117,13 @@ export function endPhaseOf(phase: Phase): EndPhase {
     case 'resting':
       return 'resting';
     case 'batch':
-      return 'tools';
+      return phase.calls.some((call) => call.state === 'asking') ? 'gate' : 'tools';
     case 'ending':
       return 'ending';
   }
+}
+
+/** Nobody works: the clock of running time stands still. */
+export function isWaiting(phase: Phase): boolean {
+  return phase.kind === 'resting' || (phase.kind === 'batch' && phase.calls.some((call) => call.state === 'asking'));
 }

@@ -1,0 +1,81 @@
+import type { Db } from '../activities/store/database.ts';
+import { answerApproval, openApprovals } from '../activities/store/approvals.ts';
+import { newId } from '../activities/store/ids.ts';
+import type { ApprovalAnswer, Asked } from '../activities/store/schema.ts';
+import type { ClientEngine } from './engine.ts';
+import { onStore } from './faults.ts';
+
+/** A call that waits for a person. Times are ISO. */
+export interface OpenApproval {
+  readonly id: string;
+  readonly session: string;
+  readonly turn: string;
+  readonly asked: Asked;
+  readonly openedAt: string;
+  readonly expiresAt: string;
+}
+
+export interface ApprovalReply {
+  readonly answer: Exclude<ApprovalAnswer, 'expired'>;
+  readonly by: string;
+  /** JSON of the arguments to use instead; for `approved` only. */
+  readonly editedArguments?: string | undefined;
+  /** What to tell the agent instead of an answer; for `message` only. */
+  readonly text?: string | undefined;
+}
+
+export type ApprovalAnswered =
+  | { readonly kind: 'recorded' }
+  /** The first answer stands, and is told again. */
+  | { readonly kind: 'answered_before'; readonly answer: ApprovalAnswer; readonly by: string | null }
+  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' };
+
+interface ApprovalDeps {
+  readonly db: Db;
+  readonly engine: ClientEngine;
+}
+
+export async function listApprovals(db: Db, tenant: string): Promise<readonly OpenApproval[]> {
+  const rows = await onStore(() => openApprovals(db, tenant));
+  return rows.map((row) => ({
+    id: row.id,
+    session: row.session,
+    turn: row.turn,
+    asked: row.asked,
+    openedAt: row.createdAt.toISOString(),
+    expiresAt: row.expiresAt.toISOString(),
+  }));
+}
+
+/**
+ * Answers an approval. The row in the store is the decision, valid once; telling the turn only makes it quick,
+ * and is made good by the sweeper. Null: there is no such approval.
+ */
+export async function replyToApproval(
+  { db, engine }: ApprovalDeps,
+  at: { readonly tenant: string; readonly approval: string },
+  reply: ApprovalReply,
+): Promise<ApprovalAnswered | null> {
+  const { approval } = at;
+  const session = await onStore(() => sessionOf(db, at));
+  if (session === null) return null;
+  const { answer, by, editedArguments = null, text } = reply;
+  const message =
+    answer === 'message' && text !== undefined
+      ? { id: newId('in'), session, kind: 'steer' as const, text, sender: by }
+      : null;
+  const answered = await onStore(() => answerApproval(db, at.tenant, { approval, answer, by, editedArguments, message }));
+  if (answered.kind === 'unknown') return null;
+  if (answered.kind !== 'recorded') return answered;
+  await engine.approvalAnswered(answered.turn, approval);
+  return { kind: 'recorded' };
+}
+
+async function sessionOf(db: Db, { tenant, approval }: { tenant: string; approval: string }): Promise<string | null> {
+  const { rows } = await db.$client.query<{ session: string }>(
+    `select s.id as session from pawl.approval a join pawl.turn t on t.id = a.turn join pawl.session s on s.id = t.session
+     where a.id = $1 and s.tenant = $2`,
+    [approval, tenant],
+  );
+  return rows[0]?.session ?? null;
+}

@@ -1,0 +1,27 @@
+import type { Runs } from '../runs.ts';
+import type { App } from './open-app.ts';
+import { refuse } from './problem.ts';
+import { answerRoute, approvalsRoute } from './routes.ts';
+
+export function addApprovalRoutes(app: App, runs: Runs, tenant: string): void {
+  app.openapi(approvalsRoute, async (c) => c.json({ approvals: await runs.approvals(tenant) }, 200));
+  app.openapi(answerRoute, async (c) => {
+    const reply = c.req.valid('json');
+    const answered = await runs.answer(tenant, c.req.valid('param').id, reply);
+    switch (answered?.kind) {
+      case 'recorded':
+        return c.json({ answer: reply.answer, by: reply.by, isNew: true }, 200);
+      case 'answered_before':
+        return c.json({ answer: answered.answer, by: answered.by, isNew: false }, 200);
+      case 'stale':
+        return refuse('approval-stale', STALE[answered.why]);
+      case undefined:
+        return refuse('unknown-approval', 'Check the id; approvals of others are not shown.');
+    }
+  });
+}
+
+const STALE = {
+  expired: 'Its time was over before it was answered; the agent has been told that it was denied.',
+  turn_ended: 'The turn that asked has ended, so the call will not run.',
+} as const;

@@ -1,0 +1,68 @@
+import type { Decision, Fuse, GateVerdict } from './gate.ts';
+import type { BatchCall, TurnState } from './turn-state.ts';
+
+/** The gate has judged a call. */
+export function gated(state: TurnState, ordinal: number, verdict: GateVerdict): TurnState {
+  return withDecided(state, ordinal, (call): BatchCall => {
+    switch (verdict.kind) {
+      case 'run':
+        return { ref: { ...verdict.ref, verdict: 'run' }, state: 'queued' };
+      case 'denied':
+        return { ref: call.ref, state: 'denied' };
+      case 'ask':
+        return { ref: call.ref, state: 'asking', approval: verdict.approval, untilMs: verdict.untilMs };
+    }
+  });
+}
+
+/** An answer lies in the store: its wait is over now. An approval that is not asked for is nobody's. */
+export function answerArrived(state: TurnState, approval: string): TurnState {
+  if (state.phase.kind !== 'batch') return state;
+  const calls = state.phase.calls.map((call) =>
+    call.state === 'asking' && call.approval === approval ? { ...call, untilMs: 0 } : call,
+  );
+  return { ...state, phase: { ...state.phase, calls } };
+}
+
+/** What the answer means: for this call, and, where a person stopped it, for everything after it. */
+export function decided(state: TurnState, ordinal: number, decision: Decision): TurnState {
+  switch (decision.kind) {
+    case 'approved':
+      return withDecided(state, ordinal, () => ({ ref: { ...decision.ref, verdict: 'run' }, state: 'queued' }));
+    case 'pending':
+      return withDecided(state, ordinal, (call) =>
+        call.state === 'asking' ? { ...call, untilMs: decision.untilMs } : call,
+      );
+    case 'expired':
+      if (decision.then === 'deny') return withDecided(state, ordinal, (call) => ({ ref: call.ref, state: 'denied' }));
+      return blown(state, ordinal, 'expired', null);
+    case 'message':
+      return blown(state, ordinal, 'message', decision.input);
+    case 'rejected':
+    case 'cancelled':
+      return blown(state, ordinal, decision.kind, null);
+  }
+}
+
+/** Calls before it still run, and their results are kept; it and everything after it never start. */
+function blown(state: TurnState, ordinal: number, cause: Fuse['cause'], input: string | null): TurnState {
+  if (state.phase.kind !== 'batch') return state;
+  const asked = state.phase.calls.find((call) => call.ref.ordinal === ordinal);
+  if (asked?.state !== 'asking') return state;
+  const calls = state.phase.calls.map((call): BatchCall => {
+    if (call === asked) return { ref: call.ref, state: 'denied' };
+    const isLater = call.ref.ordinal > ordinal && (call.state === 'queued' || call.state === 'asking');
+    return isLater ? { ref: call.ref, state: 'fused' } : call;
+  });
+  return { ...state, phase: { ...state.phase, calls, fuse: { cause, approval: asked.approval, input } } };
+}
+
+function withDecided(state: TurnState, ordinal: number, decide: (call: BatchCall) => BatchCall): TurnState {
+  if (state.phase.kind !== 'batch') return state;
+  const calls = state.phase.calls.map((call) => (call.ref.ordinal === ordinal && isUndecided(call) ? decide(call) : call));
+  return { ...state, phase: { ...state.phase, calls } };
+}
+
+function isUndecided(call: BatchCall): boolean {
+  return call.state === 'asking' || (call.state === 'queued' && call.ref.verdict === 'gate');
+}

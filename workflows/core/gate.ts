@@ -1,0 +1,27 @@
+import type { CallRef } from './tools.ts';
+
+/** What the gate says of one call, on its final arguments. */
+export type GateVerdict =
+  | { readonly kind: 'run'; readonly ref: CallRef }
+  /** Data for the model: only this call, and the turn goes on. */
+  | { readonly kind: 'denied' }
+  | { readonly kind: 'ask'; readonly approval: string; readonly untilMs: number };
+
+/** How an approval was answered; the row in the store is the one truth, this is what follows from it. */
+export type Decision =
+  | { readonly kind: 'approved'; readonly ref: CallRef }
+  | { readonly kind: 'rejected' }
+  | { readonly kind: 'cancelled' }
+  /** A follow-up message was typed instead of an answer; `input` is its id. */
+  | { readonly kind: 'message'; readonly input: string }
+  | { readonly kind: 'expired'; readonly then: 'deny' | 'block' }
+  /** Nobody has answered yet. */
+  | { readonly kind: 'pending'; readonly untilMs: number };
+
+/** Why the rest of a batch was stopped: a person's word, or nobody's in time. What the world does is never one. */
+export interface Fuse {
+  readonly cause: 'rejected' | 'cancelled' | 'message' | 'expired';
+  readonly approval: string;
+  /** The message that was typed, for `message`. */
+  readonly input: string | null;
+}
