@@ -1,4 +1,4 @@
-import { allowing } from './addresses.ts';
+import { type Allowed, allowing } from './addresses.ts';
 import { connectGuarded, noteOf, type Resolve, systemResolve } from './connect.ts';
 import { exchange, type Answer, isHeaderSafe } from './exchange.ts';
 import { type Hop, nextHop } from './redirects.ts';
@@ -13,10 +13,11 @@ export interface GuardOptions {
   /** Host names, `host:port`, addresses and networks that may be reached though they are not public. */
   readonly allow?: readonly string[];
   readonly signal: AbortSignal;
-  /** For everything together, redirects too. */
+  /** For everything together, redirects too; 60 s if left out. */
   readonly timeoutMs?: number;
-  /** Most bytes of the body that are read; the connection is closed then. */
+  /** Most bytes of the body that are read; the connection is closed then. 1 MiB if left out. */
   readonly maxBytes?: number;
+  /** How many are followed; 5 if left out. */
   readonly redirects?: number;
   /** Looked at when the connection stands and nothing was sent: false means that this attempt is over. */
   readonly maySend?: () => boolean;
@@ -32,19 +33,19 @@ export type Fetched =
   | { readonly kind: 'refused' | 'never_sent'; readonly note: string; readonly text: string }
   | { readonly kind: 'unknown_after_send'; readonly note: string; readonly text: string };
 
-const DEFAULTS = { timeoutMs: 60_000, maxBytes: 1024 * 1024, redirects: 5 } as const;
 /** Answers of somebody between us and the server, who does not know either. */
 const GATEWAY: readonly number[] = [502, 503, 504];
 
 /** The one way out for every URL that does not come from the configuration. */
 export async function guardedFetch(url: string, init: GuardedInit, options: GuardOptions): Promise<Fetched> {
-  const settings = { ...DEFAULTS, resolve: systemResolve, ...options, allowed: allowing(options.allow ?? []) };
-  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(settings.timeoutMs)]);
+  const { allow = [], timeoutMs = 60_000, maxBytes = 1024 * 1024, redirects = 5, maySend = () => true } = options;
+  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(timeoutMs)]);
+  const guard: Guard = { allowed: allowing(allow), resolve: options.resolve ?? systemResolve, signal, maxBytes, maySend };
   let hop: Hop = { url, method: init.method.toUpperCase(), headers: init.headers ?? {}, body: init.body ?? null };
   // A POST that was answered by "see there" has acted, whatever comes of looking there.
   let hasActed = false;
-  for (let left = settings.redirects; ; left--) {
-    const fetched = await once(hop, { ...settings, signal });
+  for (let left = redirects; ; left--) {
+    const fetched = await once(hop, guard);
     if (fetched.kind !== 'answered') return hasActed ? unknownNow(fetched) : fetched;
     const next = nextHop(hop, fetched);
     if (next === null) return fetched;
@@ -54,25 +55,31 @@ export async function guardedFetch(url: string, init: GuardedInit, options: Guar
   }
 }
 
-type Settings = typeof DEFAULTS & GuardOptions & { readonly resolve: Resolve; readonly allowed: ReturnType<typeof allowing> };
+interface Guard {
+  readonly allowed: Allowed;
+  readonly resolve: Resolve;
+  readonly signal: AbortSignal;
+  readonly maxBytes: number;
+  readonly maySend: () => boolean;
+}
 
-async function once(hop: Hop, settings: Settings): Promise<Fetched> {
+async function once(hop: Hop, guard: Guard): Promise<Fetched> {
   const target = URL.canParse(hop.url) ? new URL(hop.url) : null;
   const fault = target === null ? 'This is no absolute URL.' : faultOf(target, hop);
   if (target === null || fault !== null) return { kind: 'refused', note: 'bad_request', text: fault ?? '' };
-  const connected = await connectGuarded(target, settings);
+  const connected = await connectGuarded(target, guard);
   if (connected.kind !== 'connected') return connected;
   const { socket } = connected;
-  if (settings.signal.aborted || settings.maySend?.() === false) {
+  if (guard.signal.aborted || !guard.maySend()) {
     socket.destroy();
     return { kind: 'never_sent', note: 'aborted', text: 'Stopped before anything was sent.' };
   }
   try {
-    const answer = await exchange(socket, target, hop, settings);
+    const answer = await exchange(socket, target, hop, guard);
     if (isRead(hop.method) || !GATEWAY.includes(answer.status)) return { kind: 'answered', url: hop.url, ...answer };
     return unknown(`HTTP ${answer.status}`);
   } catch (error) {
-    return unknown(settings.signal.aborted ? 'aborted' : noteOf(error));
+    return unknown(guard.signal.aborted ? 'aborted' : noteOf(error));
   } finally {
     socket.destroy();
   }

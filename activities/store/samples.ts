@@ -22,14 +22,19 @@ export async function readInputs(db: Db, ids: readonly string[]): Promise<(typeo
 
 const prepared = perDatabase((db) => ({
   results: db
-    .select()
+    .select({ ...getTableColumns(call), begun: sql<boolean>`coalesce(${effect.state} <> 'intended', false)` })
     .from(call)
+    .leftJoin(effect, eq(effect.key, call.key))
     .where(eq(call.assistant, sql.placeholder('assistant')))
     .orderBy(asc(call.ordinal))
     .prepare('results_of'),
 }));
 
-export async function readResults(db: Db, assistant: string): Promise<(typeof call.$inferSelect)[]> {
+/** `begun`: the ledger has the effect as more than intended. */
+export async function readResults(
+  db: Db,
+  assistant: string,
+): Promise<(typeof call.$inferSelect & { readonly begun: boolean })[]> {
   return await prepared(db).results.execute({ assistant });
 }
 

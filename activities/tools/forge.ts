@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { type Fetched, guardedFetch } from '../net/guarded-fetch.ts';
-import { Refused } from './answer.ts';
 import type { ToolContext } from './define-tool.ts';
 
 /** A code forge whose REST API is GitHub's, as far as pull requests go. */
@@ -51,7 +50,7 @@ export async function findPullRequests(
   const query = new URLSearchParams({ head: label, base: branches.base, state: 'all', per_page: String(NEWEST) });
   const fetched = await ask(forge, `/repos/${branches.repo}/pulls?${query}`, { method: 'GET' }, context);
   if (fetched.kind !== 'answered' || fetched.status !== 200) return null;
-  const listed = z.array(PullRequest).safeParse(jsonOf(fetched));
+  const listed = z.array(PullRequest).safeParse(jsonOf(fetched.body));
   if (!listed.success || listed.data.length === NEWEST) return null;
   // A forge that does not know the filter answers with all there are.
   const owner = label.split(':')[0]?.toLowerCase();
@@ -72,7 +71,7 @@ export async function postPullRequest(
   return await ask(forge, `/repos/${repo}/pulls`, sent, context);
 }
 
-export function jsonOf({ body }: { readonly body: Buffer }): unknown {
+export function jsonOf(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString());
   } catch {
@@ -109,9 +108,12 @@ async function ask(
   );
 }
 
+/** Whether this worker has what the forge asks for. */
+export function hasToken({ tokenEnv }: ForgeOptions): boolean {
+  return tokenEnv === null || Boolean(process.env[tokenEnv]);
+}
+
 function credentials({ tokenEnv }: ForgeOptions): Record<string, string> {
   if (tokenEnv === null) return {};
-  const token = process.env[tokenEnv];
-  if (!token) throw new Refused('The token of the forge is not set on this worker. Only its operator can help.', 'no_token');
-  return { authorization: `Bearer ${token}` };
+  return { authorization: `Bearer ${process.env[tokenEnv] ?? ''}` };
 }

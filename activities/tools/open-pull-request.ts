@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { answering, failure, success } from './answer.ts';
+import { failure, success } from './answer.ts';
 import { defineTool, type Reconciled, type Tool, type ToolContext, type ToolResult } from './define-tool.ts';
-import { findPullRequests, type ForgeOptions, headLabel, jsonOf, postPullRequest, PullRequest } from './forge.ts';
+import { findPullRequests, type ForgeOptions, hasToken, headLabel, jsonOf, postPullRequest, PullRequest } from './forge.ts';
 import { OutcomeUnknown, unsentResult } from './http-answer.ts';
 import { fitText } from './text.ts';
 
@@ -12,20 +12,19 @@ export interface PullRequestToolOptions extends ForgeOptions {
   readonly settleAfterMs?: number;
 }
 
-const branch = z
-  .string()
-  .regex(/^(?!\/)(?!.*(?:\.\.|[\s~^?*[\\]))[^:]+$/, 'this is no branch name')
-  .max(250);
+// Refinements, not patterns: some providers refuse a schema with look-aheads.
+const isBranch = (name: string) => name !== '' && !/^[/-]|\.\.|[\s~^:?*[\\\p{Cc}]/u.test(name);
+const branch = z.string().max(250).refine(isBranch, 'this is no branch name');
 
 const input = z.strictObject({
   repo: z
     .string()
-    .regex(/^(?!\.)[\w.-]+\/(?!\.)[\w.-]+$/, 'write it as owner/name')
+    .refine((name) => /^[\w-][\w.-]*\/[\w-][\w.-]*$/.test(name), 'write it as owner/name')
     .describe('Repository that gets the pull request, as owner/name.'),
   head: z
     .string()
-    .regex(/^(?:[\w.-]+:)?[^:\s]+$/, 'write it as branch or owner:branch')
     .max(250)
+    .refine((head) => isBranch(head.replace(/^[\w.-]+:/, '')), 'write it as branch or owner:branch')
     .describe('Branch with the changes, which the forge must already have; owner:branch for one of a fork.'),
   base: branch.default('main').describe('Branch that the changes are to go into.'),
   title: z.string().trim().min(1).max(250),
@@ -66,20 +65,22 @@ async function open(
   context: ToolContext,
   find: () => Promise<readonly PullRequest[] | null>,
 ): Promise<ToolResult> {
-  const fetched = await postPullRequest(forge, args, context).catch((error: unknown) => error as Error);
-  if (fetched instanceof Error) return await answering('The forge', context, () => Promise.reject(fetched));
-  if (fetched.kind === 'refused' || fetched.kind === 'never_sent') return unsentResult(fetched, context);
+  if (!hasToken(forge)) {
+    return failure('The token of the forge is not set on this worker; only its operator can help.', 'no_token', context.resultChars);
+  }
+  const fetched = await postPullRequest(forge, args, context);
   if (fetched.kind === 'unknown_after_send') throw new OutcomeUnknown(fetched.note);
-  const { status } = fetched;
+  if (fetched.kind !== 'answered') return unsentResult(fetched, context);
+  const { status, body } = fetched;
   if (status === 201) {
-    const made = PullRequest.safeParse(jsonOf(fetched));
+    const made = PullRequest.safeParse(jsonOf(body));
     // It is there, but its number did not come through: the look-up brings it.
     if (!made.success) throw new OutcomeUnknown('answer_cut');
     return opened(made.data, context);
   }
   // A server that failed, or gave up on us, may have done it before.
   if (status >= 500 || status === 408) throw new OutcomeUnknown(`HTTP ${status}`);
-  const said = fetched.body.toString();
+  const said = body.toString();
   if (status === 422 && /already exists/i.test(said)) return await existing(args, await find(), context);
   return failure(`The forge refused it: HTTP ${status}\n${fitText(said, 2_000)}`, `HTTP ${status}`, context.resultChars);
 }

@@ -17,6 +17,8 @@ import { CUT_TEXTS } from './results.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 import { attemptRun, isStopped, type ToolAttempt } from './tool-attempt.ts';
 
+const NOTE_CHARS = 200;
+
 /** Makes one call. Its result goes to the store; the workflow learns only how it came back. */
 export async function runTool(deps: Deps, request: RunToolRequest): Promise<CallStatus> {
   const attempt = newId('att');

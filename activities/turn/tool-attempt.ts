@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
+import { redactLine } from '../model/redact.ts';
 import { type Command, type Supervised, supervise } from '../process/supervise.ts';
 import type { TurnOwner } from '../store/owners.ts';
 import { readBlob } from '../store/blobs.ts';
@@ -108,8 +109,10 @@ function holdLease(at: ToolAttempt, leasedAtMs: number): Lease {
   return { signal: lost.signal, isHeld, release: () => clearInterval(timer) };
 }
 
+/** Class, code and first line, redacted: what an operator may see without seeing content. */
 function noteOf(error: unknown): string {
   if (!(error instanceof Error)) return 'error';
   const { code } = error as Error & { code?: unknown };
-  return (typeof code === 'string' ? `${error.constructor.name} ${code}` : error.constructor.name).slice(0, 200);
+  const head = typeof code === 'string' ? `${error.constructor.name} ${code}` : error.constructor.name;
+  return redactLine(error.message === '' ? head : `${head}: ${error.message}`);
 }

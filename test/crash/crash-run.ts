@@ -177,7 +177,7 @@ export class CrashRun {
     const { db } = this.house.database;
     const rested = and(eq(event.session, this.session), eq(event.kind, 'driver.ended'));
     try {
-      await until('the rest of the session', () => db.$count(event, rested).catch(() => 0), limitMs);
+      await until('the rest of the session', async () => (await db.$count(event, rested).catch(() => 0)) > 0, limitMs);
     } catch (error) {
       throw new Error(`${(error as Error).message}; so far: ${await this.#soFar()}`);
     }
