@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Engine } from './engine/port.ts';
+import type { Hooks } from './gate/hooks.ts';
 import type { ModelPort } from './model/port.ts';
 import type { HostIdentity, ProcessIdentity } from './process/identity.ts';
 import type { Database } from './store/database.ts';
@@ -17,6 +18,7 @@ export interface Deps {
   /** The wire to a configured provider, by its name. */
   readonly model: (provider: string) => ModelPort;
   readonly tools: Registry;
+  readonly hooks: Hooks;
   /** Everything that is stored of a tool's doing goes through it. */
   readonly masker: Masker;
   readonly host: HostIdentity;

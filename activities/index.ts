@@ -1,4 +1,4 @@
-import type { EndTurnRequest, RunToolRequest, SampleRequest } from '../workflows/core/requests.ts';
+import type { DecisionRequest, EndTurnRequest, GateRequest, RunToolRequest, SampleRequest } from '../workflows/core/requests.ts';
 import type { Deps } from './deps.ts';
 import { toFailure } from './failures.ts';
 import { beating } from './heartbeat.ts';
@@ -8,8 +8,10 @@ import { type AdvanceRequest, advanceSession } from './session/advance-session.t
 import { cancelTurnOfSession, hasEnded } from './session/cancel-turn.ts';
 import { newId } from './store/ids.ts';
 import { endTurn } from './turn/end-turn.ts';
+import { gate } from './turn/gate-call.ts';
 import { runTool } from './turn/run-tool.ts';
 import { sample } from './turn/sample.ts';
+import { settleApproval } from './turn/settle-approval.ts';
 
 /** Everything that touches the world, bound to what this worker reaches it through. */
 export function createActivities(deps: Deps) {
@@ -25,6 +27,8 @@ export function createActivities(deps: Deps) {
   return {
     sample: act<[SampleRequest], Awaited<ReturnType<typeof sample>>>('sample', sample),
     runTool: act<[RunToolRequest], Awaited<ReturnType<typeof runTool>>>('runTool', runTool),
+    gate: act<[GateRequest], Awaited<ReturnType<typeof gate>>>('gate', gate),
+    settleApproval: act<[DecisionRequest], Awaited<ReturnType<typeof settleApproval>>>('settleApproval', settleApproval),
     endTurn: act<[EndTurnRequest], void>('endTurn', endTurn),
     advanceSession: act<[AdvanceRequest], Awaited<ReturnType<typeof advanceSession>>>('advanceSession', advanceSession),
     cancelTurnOfSession: act('cancelTurnOfSession', cancelTurnOfSession),

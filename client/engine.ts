@@ -1,5 +1,11 @@
-import { type Client, isGrpcServiceError, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
-import { approvalAnswered, look, type SessionArgs, sessionWorkflowId, turnWorkflowId } from '../workflows/messages.ts';
+import {
+  type Client,
+  isGrpcServiceError,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from '@temporalio/client';
+import { answerWaits, approvalAnswered, look, type SessionArgs, sessionWorkflowId, turnWorkflowId } from '../workflows/messages.ts';
 import { EngineAway } from './faults.ts';
 
 export const ANSWER_LIMIT_MS = 5_000;
@@ -41,8 +47,11 @@ export function clientEngine(client: Client, taskQueue: string, limitMs: number)
         const handle = client.workflow.getHandle(turnWorkflowId(turn));
         await ifKnown(ask, () => handle.executeUpdate(approvalAnswered, { args: [approval], updateId: approval }));
       } catch (error) {
-        // The turn looked into the store by itself, or is between two runs; the row stands all the same.
-        if (!(error instanceof WorkflowUpdateFailedError)) throw error;
+        // Refused: the turn has looked into the store by itself, or is between two runs.
+        if (error instanceof WorkflowUpdateFailedError) return;
+        if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error;
+        // No worker is there now; a signal waits for one.
+        await ifKnown(ask, () => client.workflow.getHandle(turnWorkflowId(turn)).signal(answerWaits, approval));
       }
     },
     async check() {

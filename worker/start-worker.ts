@@ -43,13 +43,18 @@ export async function startWorker(house: House, settings: WorkerSettings): Promi
     await Worker.create({ ...common, taskQueue: config.taskQueue, workflowBundle: { codePath: bundle }, activities }),
   ];
   if (hostQueue(config) !== config.taskQueue) {
-    workers.push(await Worker.create({ ...common, taskQueue: hostQueue(config), activities: { runTool: activities.runTool } }));
+    workers.push(await Worker.create({ ...common, taskQueue: hostQueue(config), activities: onFiles(activities) }));
   }
   await ensureRecovery(house);
   return run(workers, settings, async () => {
     notifier.close();
     await connection.close();
   });
+}
+
+/** What needs a session's files. */
+function onFiles({ runTool, gate, settleApproval }: Activities): Pick<Activities, 'runTool' | 'gate' | 'settleApproval'> {
+  return { runTool, gate, settleApproval };
 }
 
 /** Measured: see docs/decisions; the heartbeat throttle bounds how late a cancel arrives. */
@@ -99,6 +104,7 @@ function activitiesOf(house: House, notifier: StreamNotifier, log: Logger): Acti
     engine: temporalEngine(house.temporal, config.taskQueue),
     model: (name) => ports.get(name) ?? NO_SUCH_PROVIDER,
     tools: config.registry,
+    hooks: config.hooks,
     masker: createMasker(() => secretsOf(process.env, keyNames)),
     host: thisHost(),
     process: thisProcess(),

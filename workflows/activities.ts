@@ -14,18 +14,16 @@ const heartbeating = {
 } as const;
 
 const { sample } = proxyActivities<Activities>(heartbeating);
-const { gate } = proxyActivities<Activities>(heartbeating);
-const { settleApproval } = proxyActivities<Activities>({ startToCloseTimeout: '30s', retry });
 const { endTurn } = proxyActivities<Activities>({ startToCloseTimeout: '30s', heartbeatTimeout: '10s', retry });
 
 /** Activities of the turn that any worker may run. */
-export const store = { sample, gate, settleApproval, endTurn };
+export const store = { sample, endTurn };
 
 /** How long a call waits for a worker that has its files before the workspace counts as lost. */
 const WORKSPACE_WAIT = '1h';
 
 /** Activities that need the session's files: on the queue of a machine that has them. */
-export function actingOn(queue: string): Pick<ReturnType<typeof proxyActivities<Activities>>, 'runTool'> {
+export function actingOn(queue: string): Pick<ReturnType<typeof proxyActivities<Activities>>, 'runTool' | 'gate' | 'settleApproval'> {
   const elsewhere =
     queue === workflowInfo().taskQueue ? {} : { taskQueue: queue, scheduleToStartTimeout: WORKSPACE_WAIT };
   return proxyActivities<Activities>({ ...heartbeating, ...elsewhere });

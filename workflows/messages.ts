@@ -24,6 +24,9 @@ export const look = defineSignal('look');
 /** Ids of inputs that join the running turn at its next safe point. */
 export const forward = defineSignal<[readonly string[]]>('forward');
 
+/** The same as `approvalAnswered`, for when no worker is there to take an update at once. */
+export const answerWaits = defineSignal<[string]>('answerWaits');
+
 /** An approval of this turn has its answer in the store; refused when the turn does not wait for it. */
 export const approvalAnswered = defineUpdate<'taken', [string]>('approvalAnswered');
 

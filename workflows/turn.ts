@@ -15,7 +15,7 @@ import type { CallRef } from './core/tools.ts';
 import type { TurnEvent } from './core/turn-event.ts';
 import type { TurnState } from './core/turn-state.ts';
 import { cancelRequested, eventOfFailure, isCut, turnFailure, untilCleanupDeadline } from './cancellation.ts';
-import { approvalAnswered, forward, type TurnArgs, turnState } from './messages.ts';
+import { answerWaits, approvalAnswered, forward, type TurnArgs, turnState } from './messages.ts';
 import { actingOn, endAttributes, store } from './activities.ts';
 
 /** What the loop records: an event without its time. */
@@ -33,6 +33,7 @@ export async function turnWorkflow(args: TurnArgs): Promise<void> {
     record(heard);
   };
   setHandler(forward, (inputs) => record({ kind: 'inputs_arrived', inputs }));
+  setHandler(answerWaits, (approval) => record({ kind: 'answer_arrived', approval }));
   setHandler(approvalAnswered, (approval) => takeAnswer(record, approval), {
     validator: (approval) => refuseUnlessAsked(state, approval),
   });
@@ -154,10 +155,9 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
 }
 
 async function gate(turn: Turn, step: Step & { kind: 'gate' }): Promise<Heard> {
-  const { agent } = turn.args;
   const { ordinal } = step;
   try {
-    const work = store.gate({ fence: fenceOf(turn.args), assistant: turn.state().head, ordinal, agent });
+    const work = actingOn(turn.args.workspaceQueue).gate({ fence: fenceOf(turn.args), assistant: turn.state().head, ordinal });
     return { kind: 'gated', ordinal, verdict: await untilCleanupDeadline(work) };
   } catch (error) {
     if (isCut(error)) return { kind: 'batch_returned' };
@@ -174,7 +174,7 @@ async function decisionOrExpiry(turn: Turn, step: Step & { kind: 'awaitDecision'
   };
   try {
     if (step.forMs > 0) await condition(() => !waitsStill(), step.forMs);
-    return { kind: 'decided', ordinal, decision: await store.settleApproval({ fence: fenceOf(turn.args), approval }) };
+    return { kind: 'decided', ordinal, decision: await actingOn(turn.args.workspaceQueue).settleApproval({ fence: fenceOf(turn.args), approval }) };
   } catch (error) {
     if (isCut(error)) return { kind: 'batch_returned' };
     return eventOfFailure(error);

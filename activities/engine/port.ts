@@ -15,6 +15,8 @@ export interface Engine {
   /** False: the engine has no such workflow running. */
   requestCancel(workflowId: string): Promise<boolean>;
   fateOf(workflowId: string): Promise<WorkflowFate>;
+  /** Tells a turn that an approval has its answer; one that is gone is not disturbed. */
+  answerWaits(workflowId: string, approval: string): Promise<void>;
   /** Tells a session that something for it lies in the store, starting its workflow where it is not running. */
   look(session: string): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { temporal } from '@temporalio/proto';
-import { look, type SessionArgs, sessionWorkflowId } from '../../workflows/messages.ts';
+import { answerWaits, look, type SessionArgs, sessionWorkflowId } from '../../workflows/messages.ts';
 import type { Engine, WorkflowFate } from './port.ts';
 
 type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
@@ -24,6 +24,13 @@ export function temporalEngine(client: Client, taskQueue: string): Engine {
       } catch (error) {
         if (error instanceof WorkflowNotFoundError) return false;
         throw error;
+      }
+    },
+    async answerWaits(workflowId, approval) {
+      try {
+        await client.workflow.getHandle(workflowId).signal(answerWaits, approval);
+      } catch (error) {
+        if (!(error instanceof WorkflowNotFoundError)) throw error;
       }
     },
     fateOf: (workflowId) => fateOf(client, workflowId),

@@ -27,7 +27,7 @@ export async function factsOf(
   };
 }
 
-export function isPath({ kind }: Subject): boolean {
+function isPath({ kind }: Subject): boolean {
   return kind === 'path' || kind === 'tree';
 }
 

@@ -7,6 +7,8 @@ import { type Fate, fateOf, McpCallLost } from './fate.ts';
 import type { Link } from './link.ts';
 
 const MESSAGE_CHARS = 2_000;
+const UNSENT_TRIES = 2;
+const RESENDS_OF_READERS = 1;
 
 export interface RemoteCall {
   readonly link: Link;
@@ -26,18 +28,20 @@ export interface RemoteCall {
  */
 export async function callRemote(call: RemoteCall, context: ToolContext): Promise<ToolResult> {
   const { link, reads } = call;
-  for (let again = false; ; again = true) {
+  for (let unsent = 0, resent = 0; ; ) {
     const ready = await whenReady(call, context);
     if ('isError' in ready) return ready;
     const sent = await send(call, ready, context);
     if ('isError' in sent) return sent;
-    if (sent.kind === 'session_gone' || sent.kind === 'not_sent') link.drop(ready);
-    if (context.signal.aborted && reads) return stopped(context);
-    const mayBeSentAgain = reads || sent.kind === 'not_sent';
-    if (mayBeSentAgain && !again && !context.signal.aborted) continue;
-    if (sent.kind === 'not_sent') return down(call, context);
-    if (reads) return failure(`The MCP server "${link.name}" did not answer (${sent.note}).`, `mcp_${sent.note}`, context.resultChars);
-    throw new McpCallLost(sent.note);
+    if (sent.kind !== 'lost') link.drop(ready);
+    if (context.signal.aborted && (reads || sent.kind === 'not_sent')) return stopped(context);
+    if (sent.kind === 'not_sent') {
+      if (unsent++ < UNSENT_TRIES) continue;
+      return down(call, context);
+    }
+    if (!reads) throw new McpCallLost(sent.note);
+    if (resent++ < RESENDS_OF_READERS) continue;
+    return failure(`The MCP server "${link.name}" did not answer (${sent.note}).`, `mcp_${sent.note}`, context.resultChars);
   }
 }
 

@@ -23,7 +23,10 @@ const LOST_CODES: Readonly<Record<number, string>> = {
   [ErrorCode.RequestTimeout]: 'timeout',
   [DROPPED]: 'dropped',
 };
-const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
+const NEVER_SENT = new Set([
+  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'],
+  ...['UND_ERR_CONNECT_TIMEOUT', 'ERR_STREAM_DESTROYED'],
+]);
 /** Answered before any tool was looked at. 404 and 400 are not here: they may come after the effect. */
 const TURNED_AWAY = new Set([401, 403, 405, 406, 413, 415, 429]);
 

@@ -78,14 +78,13 @@ export class Link {
 
   /** The tools as the server lists them now. Tries a server that was given up again. */
   async tools(): Promise<readonly RemoteTool[]> {
-    const untried = this.#starts === 0;
+    const waitMs = this.#starts === 0 ? MCP.connectMs : MCP.listWaitMs;
     if (this.#givenUp) this.#failures = 0;
     this.#wake.abort();
     const listed = this.#listed();
-    if (untried) return await listed;
     listed.catch(() => {});
-    const late = sleep(MCP.listWaitMs, undefined, { ref: false }).then(() => {
-      throw new Error(`not reached within ${MCP.listWaitMs} ms`);
+    const late = sleep(waitMs, undefined, { ref: false }).then(() => {
+      throw new Error(`not reached within ${waitMs} ms`);
     });
     return await Promise.race([listed, late]);
   }
@@ -135,21 +134,23 @@ export class Link {
 
   async #openOnce(): Promise<Connection> {
     this.#starts++;
-    const connection: Connection = await Connection.open(this.server, {
-      onClosed: () => this.#lost(connection),
+    let opened: Connection | null = null;
+    const connection = await Connection.open(this.server, {
+      onClosed: () => this.#lost(opened),
       onListChanged: () => {
         this.#tools = null;
         this.#onChange();
       },
     });
     if (connection.closed) throw new Error('It ended right after it had started.');
+    opened = connection;
     this.#current = connection;
     this.#tools = null;
     return connection;
   }
 
-  #lost(connection: Connection): void {
-    if (this.#current !== connection) return;
+  #lost(connection: Connection | null): void {
+    if (connection === null || this.#current !== connection) return;
     this.#current = null;
     this.#tools = null;
     this.#failed(new Error('The connection was lost.'));

@@ -37,7 +37,7 @@ export function checkServerName(name: string): void {
 }
 
 export const MCP = {
-  /** One start or connect with its handshake. */
+  /** One start or connect with its handshake; also how long the first list waits for a server. */
   connectMs: 30_000,
   /** Before the second and each later try; after the last, nobody tries until the next turn lists the tools. */
   retryDelaysMs: [200, 600, 2_000, 5_000],

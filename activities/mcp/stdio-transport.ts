@@ -57,6 +57,7 @@ export class StdioTransport implements Transport {
       output: 'pipe',
       input: (stream) => {
         stream.on('error', () => {});
+        stream.on('close', () => this.#closeSoon());
         this.#input = stream;
       },
     });
@@ -66,14 +67,13 @@ export class StdioTransport implements Transport {
     running.stderr?.on('data', (chunk: Buffer) => {
       this.#errors = lastChars(this.#errors + chunk.toString('utf8'), TAIL_CHARS);
     });
-    // Its last answer may still be in the pipe.
-    void running.exited.then(() => setTimeout(() => void this.close(), DRAIN_MS));
+    void running.exited.then(() => this.#closeSoon());
     if (this.#closed) running.stop();
   }
 
   send(message: JSONRPCMessage): Promise<void> {
     const input = this.#input;
-    if (this.#closed || input === null) return Promise.reject(new Error('Not connected'));
+    if (this.#closed || input === null || input.destroyed) return Promise.reject(new Error('Not connected'));
     return new Promise((sent, failed) => {
       input.write(serializeMessage(message), (error) => (error ? failed(error) : sent()));
     });
@@ -88,6 +88,11 @@ export class StdioTransport implements Transport {
     this.onclose?.();
     await this.#running?.exited;
     await reap(this.#key);
+  }
+
+  /** It is gone, and its last answer may still be in the pipe. */
+  #closeSoon(): void {
+    if (!this.#closed) setTimeout(() => void this.close(), DRAIN_MS);
   }
 
   #read(chunk: Buffer): void {

@@ -2,7 +2,7 @@ import type { StoredTool } from '../store/schema.ts';
 import { flattenRoot } from './flatten-root.ts';
 import { asArray, asObject, type JsonObject } from './json.ts';
 import { lowerLoose } from './lower-loose.ts';
-import { lowerObject, lowerStrict } from './lower-strict.ts';
+import { lowerObject, lowerStrict, refuseHidden } from './lower-strict.ts';
 import { CantExpress, References } from './schema-references.ts';
 import { upgradeSchema } from './upgrade-schema.ts';
 
@@ -65,6 +65,7 @@ function loosely(schema: JsonObject): JsonObject {
 function strictly(schema: JsonObject): Lowered | null {
   const lowered = attempt((): Lowered => {
     const root = upgradeSchema(schema);
+    refuseHidden(root);
     const references = new References(root, lowerStrict);
     const { description, ...flat } = flattenRoot(root, references);
     const object = lowerObject(flat, references, true);

@@ -13,11 +13,15 @@ const NOTE_CHARS = 200;
 export function lowerStrict(schema: Schema, references: References): JsonObject {
   if (typeof schema === 'boolean') throw new CantExpress('a part may be anything');
   if (typeof schema.$ref === 'string') return { $ref: references.lowered(schema.$ref) };
-  const hiding = HIDING.find((keyword) => keyword in schema);
-  if (hiding) throw new CantExpress(`it uses ${hiding}`);
+  refuseHidden(schema);
   const lowered = byKind(schema, references);
   if (schema.default === undefined) return lowered;
   return noted(lowered, `Default: ${JSON.stringify(schema.default).slice(0, NOTE_CHARS)}.`);
+}
+
+export function refuseHidden(schema: JsonObject): void {
+  const hiding = HIDING.find((keyword) => keyword in schema);
+  if (hiding) throw new CantExpress(`it uses ${hiding}`);
 }
 
 function byKind(schema: JsonObject, references: References): JsonObject {

@@ -48,6 +48,7 @@ async function settle(deps: Deps, owner: FencedTurn, row: EffectRow): Promise<vo
         ? { status: 'stopped', result: failed(CUT_TEXTS.stopped, 'absent'), effect: 'settled_absent' }
         : { status: 'unknown', result: failed(CUT_TEXTS.unknown, 'unknown_outcome'), effect: 'unknown' };
   const { result } = outcome;
+  const output = result.output ? deps.masker.bytes(result.output) : null;
   await finishCall(deps.database.db, {
     turn: owner.id,
     session: owner.session,
@@ -55,8 +56,8 @@ async function settle(deps: Deps, owner: FencedTurn, row: EffectRow): Promise<vo
     key: row.key,
     tool: row.tool,
     status: outcome.status,
-    text: result.text,
-    output: result.output ? { hash: sha256(owner.tenant, result.output), data: result.output } : null,
+    text: deps.masker.text(result.text),
+    output: output && { hash: sha256(owner.tenant, output), data: output },
     note: result.note ?? null,
     effect: outcome.effect === null ? null : { state: outcome.effect, attempt: row.attempt },
     events: [
@@ -82,7 +83,7 @@ async function reconcile(deps: Deps, owner: FencedTurn, row: EffectRow): Promise
   const parsed = parseArguments(found.tool, stored.call.arguments);
   if (!parsed.ok) return { kind: 'unknown' };
   try {
-    return await found.tool.reconcile(parsed.args, {
+    const told = await found.tool.reconcile(parsed.args, {
       workspace: owner.workspacePath,
       signal: AbortSignal.timeout(POLICY.cleanup.deadlineMs),
       idempotencyKey: row.key,
@@ -90,7 +91,13 @@ async function reconcile(deps: Deps, owner: FencedTurn, row: EffectRow): Promise
       spawn: () => Promise.reject(new Error('recovery starts no processes')),
       resultChars: POLICY.tools.resultChars,
     });
+    return told.kind === 'absent' && !isSettled(row, found.tool.settleAfterMs) ? { kind: 'unknown' } : told;
   } catch {
     return { kind: 'unknown' };
   }
+}
+
+/** Whether what the attempt had sent must have arrived by now; it sent nothing after its lease. */
+function isSettled({ leaseUntil }: EffectRow, settleAfterMs: number): boolean {
+  return settleAfterMs === 0 || Date.now() > (leaseUntil?.getTime() ?? 0) + settleAfterMs;
 }

@@ -1,6 +1,7 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
+import { untoldAnswers } from '../store/approvals.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { cancel, turn } from '../store/schema.ts';
 import { recoverTurn } from './recover-turn.ts';
@@ -20,6 +21,9 @@ export async function sweep(deps: Deps): Promise<Swept> {
   const waiting = await waitingSessions(deps);
   for (const session of waiting) await deps.engine.look(session);
   for (const id of await cancelsUnheard(deps)) await deps.engine.requestCancel(turnWorkflowId(id));
+  for (const { turn: id, approval } of await untoldAnswers(deps.database.db, POLICY.recovery.redeliverAfterMs)) {
+    await deps.engine.answerWaits(turnWorkflowId(id), approval);
+  }
   const open = await deps.database.db.select({ id: turn.id }).from(turn).where(isNull(turn.endedAt)).limit(AT_ONCE);
   let recovered = 0;
   for (const { id } of open) {

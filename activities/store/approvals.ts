@@ -66,11 +66,14 @@ export type Answered =
 /** Records a person's answer, once: whoever comes second is told what the first one said. */
 export async function answerApproval(db: Db, tenant: string, given: NewAnswer): Promise<Answered> {
   return await db.transaction(async (tx) => {
+    // The turn before its approval, as the turn's own activities lock them.
+    await tx.execute(sql`
+      select from pawl.turn t join pawl.approval a on a.turn = t.id where a.id = ${given.approval} for share of t`);
     const { rows } = await tx.execute<Row>(sql`
       select a.answer, a.answered_by as by, a.expires_at <= clock_timestamp() as expired, a.call, t.id as turn,
              t.session, t.ended_at is not null as ended
       from pawl.approval a join pawl.turn t on t.id = a.turn join pawl.session s on s.id = t.session
-      where a.id = ${given.approval} and s.tenant = ${tenant} for no key update of a for share of t`);
+      where a.id = ${given.approval} and s.tenant = ${tenant} for no key update of a`);
     const [row] = rows;
     if (!row) return { kind: 'unknown' };
     if (row.answer) return { kind: 'answered_before', answer: row.answer, by: row.by };
@@ -173,4 +176,18 @@ export async function openApprovals(db: Db, tenant: string): Promise<(ApprovalRo
     )
     .orderBy(asc(approval.createdAt));
   return rows.map((row) => ({ ...row.approval, session: row.session }));
+}
+
+/** Answers that their turn has not heard of: whoever gave them died before it could tell. */
+export async function untoldAnswers(db: Db, olderThanMs: number): Promise<{ turn: string; approval: string }[]> {
+  const { rows } = await db.execute<{ turn: string; approval: string }>(sql`
+    select a.turn, a.id as approval from pawl.approval a join pawl.turn t on t.id = a.turn
+    where a.answer is not null and a.settled_at is null and t.ended_at is null
+      and a.answered_at < clock_timestamp() - make_interval(secs => ${olderThanMs / 1_000}) limit 500`);
+  return rows;
+}
+
+/** The turn has drawn its conclusion from the answer. */
+export async function markSettled(tx: Tx, id: string): Promise<void> {
+  await tx.update(approval).set({ settledAt: sql`clock_timestamp()` }).where(eq(approval.id, id));
 }

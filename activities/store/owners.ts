@@ -9,6 +9,8 @@ export interface TurnOwner {
   readonly stream: string;
   readonly tenant: string;
   readonly workspacePath: string;
+  /** Hash of the pinned agent. */
+  readonly agent: string;
 }
 
 const known = new Map<string, TurnOwner>();
@@ -24,6 +26,7 @@ export async function ownerOf(db: Db, id: string): Promise<TurnOwner> {
       stream: session.stream,
       tenant: session.tenant,
       workspacePath: session.workspacePath,
+      agent: turn.agent,
     })
     .from(turn)
     .innerJoin(session, eq(session.id, turn.session))

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
 import type { StreamEnd } from '../../workflows/core/journal.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { ProviderFailure, SampleOutcome, Usage } from '../../workflows/core/sample-outcome.ts';
@@ -6,7 +6,7 @@ import type { Db } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { type Fence, FenceRefused, readTurn } from './fence.ts';
 import { perDatabase } from './prepared.ts';
-import { call, delta, input, usage } from './schema.ts';
+import { call, delta, effect, input, usage } from './schema.ts';
 import { type Link } from './transcript.ts';
 import { commitTurn, type NewCall, type TurnCommit } from './turn-commit.ts';
 
@@ -53,7 +53,7 @@ export interface SampleOpening {
 }
 
 export type SampleOpened =
-  | { readonly kind: 'opened'; readonly lost: number }
+  | { readonly kind: 'opened'; readonly lost: number; readonly plan: boolean }
   | { readonly kind: 'answered'; readonly outcome: SampleOutcome }
   | { readonly kind: 'too_many_lost'; readonly lost: number };
 
@@ -73,7 +73,7 @@ export async function openSample(db: Db, opening: SampleOpening): Promise<Sample
     });
     switch (committed.kind) {
       case 'committed':
-        return { kind: 'opened', lost };
+        return { kind: 'opened', lost, plan: committed.plan };
       case 'done_before':
         return { kind: 'answered', outcome: committed.result };
       case 'attempts_open':

@@ -14,6 +14,7 @@ import {
   timestamp,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
+import type { Permissions } from '../gate/permissions.ts';
 import type { Decider, EndDetail, EndPhase, EndReason, Signal } from '../../workflows/core/ends.ts';
 import type { InputClass, InputKind, InputStatus } from '../../workflows/core/inputs.ts';
 import type { CancelAnswer, JournalEvent, Layer } from '../../workflows/core/journal.ts';
@@ -63,6 +64,8 @@ export interface StoredAgent {
   readonly tools: readonly string[];
   readonly attended: boolean;
   readonly limits: Limits;
+  /** Absent in what was stored before there were permissions: the list of tools is the permission. */
+  readonly permissions?: Permissions;
 }
 
 export const toolList = pawl.table('tool_list', {
@@ -332,6 +335,7 @@ export const approval = pawl.table('approval', {
   input: text('input'),
   answeredBy: text('answered_by'),
   answeredAt: when('answered_at'),
+  settledAt: when('settled_at'),
   expiresAt: when('expires_at').notNull(),
   createdAt: created(),
 });

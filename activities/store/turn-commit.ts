@@ -1,10 +1,12 @@
 import type { Effect } from '../../workflows/core/tools.ts';
 import type { Usage } from '../../workflows/core/sample-outcome.ts';
-import type { Db } from './database.ts';
+import { eq } from 'drizzle-orm';
+import type { Db, Tx } from './database.ts';
 import type { NewEvent } from './events.ts';
 import type { Fence } from './fence.ts';
 import { isUniqueViolation } from './errors.ts';
 import { storableDeep } from './hash.ts';
+import { commit as commitTable } from './schema.ts';
 import type { Link } from './transcript.ts';
 
 export interface NewCall {
@@ -42,7 +44,8 @@ export interface TurnCommit {
 }
 
 export type Committed<T> =
-  | { readonly kind: 'committed' }
+  /** `plan`: whether the session is planning. */
+  | { readonly kind: 'committed'; readonly plan: boolean }
   /** Somebody committed under the same key before. */
   | { readonly kind: 'done_before'; readonly result: T }
   /** Attempts of this sample that nobody has closed; see `closeLostAttempts`. */
@@ -50,8 +53,15 @@ export type Committed<T> =
   /** The turn has ended, or the run was replaced. */
   | { readonly kind: 'refused' };
 
+/** What was committed under this key, if anything. */
+export async function findCommit<T>(db: Db | Tx, key: string): Promise<T | null> {
+  const [row] = await db.select({ result: commitTable.result }).from(commitTable).where(eq(commitTable.key, key));
+  return row ? (row.result as T) : null;
+}
+
 interface Row {
   readonly fenced: boolean;
+  readonly plan: boolean | null;
   readonly prior: unknown;
   readonly open: number;
 }
@@ -77,7 +87,7 @@ export async function commitTurn<T>(db: Db, commit: TurnCommit): Promise<Committ
   try {
     const { rows } = await db.$client.query<Row>({ name: 'commit_turn', text: STATEMENT, values });
     const [row] = rows;
-    if (row?.fenced) return { kind: 'committed' };
+    if (row?.fenced) return { kind: 'committed', plan: row.plan === true };
     if (row?.prior) return { kind: 'done_before', result: row.prior as T };
     return row && row.open > 0 ? { kind: 'attempts_open' } : { kind: 'refused' };
   } catch (error) {
@@ -149,4 +159,5 @@ with prior as (
   from counter, fence, jsonb_array_elements($12::jsonb) with ordinality item
   on conflict (stream, key) do nothing
 )
-select exists (select from fence) as fenced, (select result from prior) as prior, (select open from attempts) as open`;
+select exists (select from fence) as fenced,
+       (select own.plan from pawl.session own join fence on own.id = fence.session) as plan, (select result from prior) as prior, (select open from attempts) as open`;

@@ -1,10 +1,29 @@
 import type { Tool } from './define-tool.ts';
 import { editFile } from './edit-file.ts';
+import { type HttpOptions, httpGetTool } from './http-get.ts';
+import { httpRequestTool } from './http-request.ts';
 import { listFiles } from './list-files.ts';
 import { readFile } from './read-file.ts';
+import { readOutput } from './read-output.ts';
 import { searchText } from './search-text.ts';
 import { shell } from './shell.ts';
+import { todoWrite } from './todo-write.ts';
 import { writeFile } from './write-file.ts';
 
-/** Tools that every agent may name. All of them are rooted in the session's workspace. */
-export const builtinTools: readonly Tool[] = [readFile, listFiles, searchText, writeFile, editFile, shell];
+/** Tools that every agent may name. Those with files and commands are rooted in the session's workspace. */
+export function builtinToolsFor(http: HttpOptions): readonly Tool[] {
+  return [
+    readFile,
+    listFiles,
+    searchText,
+    writeFile,
+    editFile,
+    shell,
+    readOutput,
+    todoWrite,
+    httpGetTool(http),
+    httpRequestTool(http),
+  ] as readonly Tool[];
+}
+
+export const builtinTools = builtinToolsFor({ allow: [] });

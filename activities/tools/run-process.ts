@@ -51,8 +51,10 @@ export async function runProcess(wanted: ToolProcess, context: ToolContext): Pro
 async function follow(running: Supervised, stopper: Stopper, context: ToolContext): Promise<Finished> {
   const streams = [running.stdout, running.stderr].filter((stream) => stream !== null);
   const capture = new Capture(context.resultChars);
-  const reading = readStreams(streams, (chunk) => {
-    if (capture.size <= STOP_BYTES) capture.write(chunk);
+  // Before it is cut: half a secret would not be known for one afterwards.
+  const masks = new Map(streams.map((stream) => [stream, context.maskStream?.()]));
+  const reading = readStreams(streams, (chunk, stream) => {
+    if (capture.size <= STOP_BYTES) capture.write(masks.get(stream)?.write(chunk) ?? chunk);
     else stopper.stop('output');
   });
   try {
@@ -60,6 +62,7 @@ async function follow(running: Supervised, stopper: Stopper, context: ToolContex
     stopper.clear();
     await reap(context.idempotencyKey);
     await reading.drained();
+    for (const mask of masks.values()) if (mask) capture.write(mask.end());
     return { exit, stopped: stopper.why(), captured: capture.finish() };
   } finally {
     for (const stream of streams) stream.destroy();
@@ -109,13 +112,13 @@ export function stopWhen(starting: Promise<Supervised>, signal: AbortSignal, tim
 }
 
 /** Reads streams as they come. `drained` waits for their end, or until a process that kept them open is quiet. */
-export function readStreams(streams: readonly Readable[], take: (chunk: Buffer) => void) {
+export function readStreams(streams: readonly Readable[], take: (chunk: Buffer, from: Readable) => void) {
   let open = streams.length;
   let lastAt = 0;
   for (const stream of streams) {
     stream.on('data', (chunk: Buffer) => {
       lastAt = Date.now();
-      take(chunk);
+      take(chunk, stream);
     });
     stream.on('error', () => {});
     stream.once('close', () => open--);

@@ -4,6 +4,7 @@ import type { Message } from '../../workflows/core/transcript.ts';
 import { buildContext } from '../context/build.ts';
 import { REMINDER_TEXTS } from '../context/reminders.ts';
 import type { Deps } from '../deps.ts';
+import { DEFAULT_PERMISSIONS, type Permissions } from '../gate/permissions.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { ModelRequest } from '../model/port.ts';
 import { agentOf, toolsOf } from '../store/definitions.ts';
@@ -13,6 +14,7 @@ import type { TurnOwner } from '../store/owners.ts';
 import { readInputs, readResults } from '../store/samples.ts';
 import type { StoredTool } from '../store/schema.ts';
 import { chainOn, type Link, loadChain } from '../store/transcript.ts';
+import { readOutput } from '../tools/read-output.ts';
 import { resultMessages } from './results.ts';
 
 /** Everything about a sample that is decided before a byte is sent. */
@@ -26,6 +28,7 @@ export interface SamplePlan {
   readonly joined: readonly { readonly input: string; readonly message: string }[];
   readonly provider: string;
   readonly tools: readonly StoredTool[];
+  readonly permissions: Permissions;
   readonly request: ModelRequest;
   /** Set where no request is made: the context does not fit. */
   readonly refusal: SampleOutcome | null;
@@ -38,7 +41,7 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     toolsOf(db, request.tools),
     loadChain(db, deps.chains, request.head),
   ]);
-  const bodies = await owedMessages(deps, request, chain);
+  const bodies = await owedMessages(deps, request, chain, tools);
   const depth = chain[chain.length - 1]?.depth ?? 0;
   const links = chainOn({ hash: request.head, depth }, bodies, estimateMessage);
   const head = links[links.length - 1]?.hash ?? request.head;
@@ -62,6 +65,7 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     joined: links.flatMap(({ body, hash }) => (body.kind === 'user' ? [{ input: body.input, message: hash }] : [])),
     provider: agent.provider,
     tools,
+    permissions: agent.permissions ?? DEFAULT_PERMISSIONS,
     request: {
       model: agent.model,
       instructions: agent.instructions,
@@ -75,13 +79,21 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
 }
 
 /** In this order: results of the last calls, inputs that wait for this turn, reminders that are due. */
-async function owedMessages(deps: Deps, request: SampleRequest, chain: readonly Link[]): Promise<Message[]> {
+async function owedMessages(
+  deps: Deps,
+  request: SampleRequest,
+  chain: readonly Link[],
+  tools: readonly StoredTool[],
+): Promise<Message[]> {
   const { db } = deps.database;
   const results = request.results > 0 ? await readResults(db, request.head) : [];
   const inputs = await readInputs(db, request.inputs);
   const present = new Set(chain.flatMap(({ body }) => (body.kind === 'user' ? [body.input] : [])));
   return [
-    ...resultMessages(results),
+    ...resultMessages(
+      results,
+      tools.some(({ name }) => name === readOutput.name),
+    ),
     ...inputs
       .filter((row) => !present.has(row.id))
       .map((row): Message => ({ kind: 'user', text: row.body, input: row.id, source: row.kind })),

@@ -6,14 +6,15 @@ import type { Deps } from '../deps.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { ModelReply, ModelResult } from '../model/port.ts';
 import type { NewEvent } from '../store/events.ts';
-import { effectKey, lockKey, sha256 } from '../store/hash.ts';
+import { needsGate } from '../gate/judge.ts';
+import { effectKey, sha256 } from '../store/hash.ts';
 import { type SampleClosing, streamEnded } from '../store/samples.ts';
 import type { NewCall } from '../store/turn-commit.ts';
 import { chainOn, type Link } from '../store/transcript.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
+import { answeredRef, refOf } from './call-ref.ts';
+import { planOf } from './guards.ts';
 import type { SamplePlan } from './plan-sample.ts';
-
-export type Usable = ModelResult & { readonly kind: 'reply' | 'cut' };
 
 /** The assistant message as a link, or nothing where the model said nothing that is worth keeping. */
 export function replyLink(plan: SamplePlan, result: ModelResult): Link | null {
@@ -45,56 +46,47 @@ export interface PlannedCall {
   readonly row: NewCall;
 }
 
-/** Judges each call: known tool, valid arguments, whole. What can't run is answered at once. */
-export function toCalls(deps: Deps, plan: SamplePlan, reply: Link, result: ModelResult): PlannedCall[] {
+/** Judges each call: known tool, valid arguments, whole, free to run. What can't run is answered at once. */
+export function toCalls(
+  deps: Deps,
+  plan: SamplePlan,
+  reply: Link,
+  result: ModelResult,
+  planning: boolean,
+): PlannedCall[] {
   if (result.kind !== 'reply') return [];
   const cutAt = result.finish === 'length' ? result.calls.length - 1 : -1;
-  return result.calls.map((each, ordinal) => planCall(deps, plan, reply, each, ordinal, ordinal === cutAt));
+  return result.calls.map((each, ordinal) => {
+    const planned = planCall(deps, plan, each, ordinal, { isCut: ordinal === cutAt, planning });
+    return { ref: planned.ref, row: { ...planned.row, key: effectKey(reply.hash, ordinal) } };
+  });
+}
+
+interface Circumstances {
+  readonly isCut: boolean;
+  readonly planning: boolean;
 }
 
 function planCall(
   deps: Deps,
-  plan: SamplePlan,
-  reply: Link,
+  { owner, tools, permissions }: SamplePlan,
   asked: ToolCall,
   ordinal: number,
-  cut: boolean,
-): PlannedCall {
-  const found = deps.tools.lookup(
-    asked.name,
-    plan.tools.map((tool) => tool.name),
-  );
+  { isCut, planning }: Circumstances,
+): { readonly ref: CallRef; readonly row: Omit<NewCall, 'key'> } {
+  const names = tools.map((tool) => tool.name);
+  const found = deps.tools.lookup(asked.name, names);
   const parsed = found.ok ? parseArguments(found.tool, asked.arguments) : found;
-  const answer = cut
-    ? CUT_OFF
-    : parsed.ok
-      ? null
-      : { text: parsed.text, note: found.ok ? 'bad_arguments' : 'unknown_tool' };
-  const effect = found.ok ? found.tool.effect : 'none';
-  const argumentsHash = sha256('canonical' in parsed ? parsed.canonical : asked.arguments);
-  const locks = found.ok && 'args' in parsed ? found.tool.locks(parsed.args) : [];
-  return {
-    row: {
-      key: effectKey(reply.hash, ordinal),
-      ordinal,
-      providerCallId: asked.id,
-      tool: asked.name,
-      effect,
-      arguments: asked.arguments,
-      argumentsHash,
-      answer,
-    },
-    ref: {
-      ordinal,
-      // A name that is not ours is the model's text.
-      tool: found.ok ? asked.name : 'unknown',
-      runs: found.ok ? found.tool.runs : 'activity',
-      effect,
-      argsHash: argumentsHash,
-      locks: locks.map(({ resource, mode }) => ({ key: lockKey(plan.owner.id, resource), mode })),
-      verdict: answer ? 'answered' : 'run',
-    },
-  };
+  const row = { ordinal, providerCallId: asked.id, tool: asked.name, arguments: asked.arguments };
+  if (isCut || !found.ok || !('args' in parsed)) {
+    const ref = answeredRef(ordinal, found.ok ? found.tool : null, sha256(asked.arguments));
+    const note = found.ok ? 'bad_arguments' : 'unknown_tool';
+    const answer = isCut || !('text' in parsed) ? CUT_OFF : { text: parsed.text, note };
+    return { ref, row: { ...row, effect: ref.effect, argumentsHash: ref.argsHash, answer } };
+  }
+  const guarded = needsGate(found.tool, { plan: planOf(planning), hooks: deps.hooks, permissions });
+  const ref = refOf(owner.id, found.tool, ordinal, parsed, guarded ? 'gate' : 'run');
+  return { ref, row: { ...row, effect: ref.effect, argumentsHash: ref.argsHash, answer: null } };
 }
 
 const CUT_OFF = {

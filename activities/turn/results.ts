@@ -5,16 +5,21 @@ import type { call } from '../store/schema.ts';
 type CallRow = typeof call.$inferSelect & { readonly begun: boolean };
 
 /** Results in call order. A call without one gets the plain truth: never started, or nobody knows. */
-export function resultMessages(calls: readonly CallRow[]): Message[] {
+export function resultMessages(calls: readonly CallRow[], canReadOutput = false): Message[] {
   return calls.map((row) => ({
     kind: 'tool_result',
     ordinal: row.ordinal,
     callId: row.providerCallId,
     tool: row.tool,
-    text: row.result ?? (row.begun ? CUT_TEXTS.unknown : NOT_STARTED),
+    text: textOf(row, canReadOutput),
     isError: row.status !== 'ok',
     blob: row.blob,
   }));
+}
+
+function textOf({ result, begun, blob }: CallRow, canReadOutput: boolean): string {
+  if (result === null) return begun ? CUT_TEXTS.unknown : NOT_STARTED;
+  return blob !== null && canReadOutput ? `${result}\n[The whole output is kept: read_output, id ${blob}]` : result;
 }
 
 const NOT_STARTED = 'Not started: the turn was stopped before this call began. It had no effect.';

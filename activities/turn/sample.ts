@@ -42,10 +42,21 @@ export async function sample(deps: Deps, request: SampleRequest): Promise<Sample
   deps.chains.add(plan.links);
   deps.notifier.moved(owner.stream);
   if (plan.refusal) return plan.refusal;
-  return await beating(attempt, () => ask(deps, request, plan, attempt));
+  return await beating(attempt, () => ask({ deps, request, plan, attempt, planning: opened.plan }));
 }
 
-async function ask(deps: Deps, request: SampleRequest, plan: SamplePlan, attempt: string): Promise<SampleOutcome> {
+/** A sample whose request is about to be sent. */
+interface Asking {
+  readonly deps: Deps;
+  readonly request: SampleRequest;
+  readonly plan: SamplePlan;
+  readonly attempt: string;
+  /** Whether the session plans, as of the first commit. */
+  readonly planning: boolean;
+}
+
+async function ask(asking: Asking): Promise<SampleOutcome> {
+  const { deps, request, plan, attempt } = asking;
   const context = Context.current();
   const at = { stream: plan.owner.stream, turn: plan.owner.id, step: request.step, attempt };
   const deltas = new DeltaWriter(deps.database.db, deps.notifier, at);
@@ -57,21 +68,15 @@ async function ask(deps: Deps, request: SampleRequest, plan: SamplePlan, attempt
     throw ApplicationFailure.retryable('This worker is going away; the sample is asked for again.', 'attempt.given_up');
   }
   const written = await deltas.flushed(POLICY.sample.flushWaitMs);
-  const outcome = await close(deps, request, plan, attempt, result);
+  const outcome = await close(asking, result);
   // The commit has taken away what was there.
   if (!written) await dropDeltas(deps.database.db, attempt);
   return outcome;
 }
 
-async function close(
-  deps: Deps,
-  request: SampleRequest,
-  plan: SamplePlan,
-  attempt: string,
-  result: ModelResult,
-): Promise<SampleOutcome> {
+async function close({ deps, request, plan, attempt, planning }: Asking, result: ModelResult): Promise<SampleOutcome> {
   const reply = replyLink(plan, result);
-  const calls = reply ? toCalls(deps, plan, reply, result) : [];
+  const calls = reply ? toCalls(deps, plan, reply, result, planning) : [];
   const outcome = toOutcome(plan, reply, calls, result);
   const closing = {
     fence: request.fence,

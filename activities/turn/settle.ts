@@ -66,7 +66,7 @@ export async function recordLost(at: ToolAttempt, row: EffectRow): Promise<void>
   );
 }
 
-/** Once for each lost attempt, though whoever settles it may be lost as well. */
+/** Told once, though whoever settles it may be lost as well, and the next one asks again. */
 export async function recordSettled(
   at: ToolAttempt,
   lost: Lost,
@@ -74,7 +74,7 @@ export async function recordSettled(
 ): Promise<void> {
   await recordEvents(at.deps.database.db, at.owner.session, [
     {
-      key: `settled/${lost.attempt ?? at.call.key}`,
+      key: `settled/${lost.attempt ?? at.call.key}/${as}`,
       turn: at.owner.id,
       event: { kind: 'effect.settled', layer: 'batch', key: at.call.key, as, by: 'reconcile' },
     },

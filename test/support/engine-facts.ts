@@ -19,11 +19,12 @@ export function sessionHandle(at: TestHouse, session: string) {
   return at.house.temporal.workflow.getHandle(sessionWorkflowId(session));
 }
 
-/** The engine's status of a workflow once it is closed. */
+/** The engine's status of a workflow once it is closed. (A long poll for the result was seen to sleep its whole 20 s.) */
 export async function closedStatus(at: TestHouse, workflowId: string): Promise<WorkflowExecutionStatusName> {
-  const handle = at.house.temporal.workflow.getHandle(workflowId);
-  await handle.result().catch(() => {});
-  return (await handle.describe()).status.name;
+  return await until(`the engine closes ${workflowId}`, async () => {
+    const { status } = await at.house.temporal.workflow.getHandle(workflowId).describe();
+    return status.name === 'RUNNING' ? null : status.name;
+  });
 }
 
 /** What a person does: the row with the reason first, then the engine. */

@@ -1,13 +1,13 @@
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Deps } from '../../activities/deps.ts';
 import { temporalEngine } from '../../activities/engine/temporal-engine.ts';
-import { createActivities } from '../../activities/index.ts';
-import { thisHost, thisProcess } from '../../activities/process/identity.ts';
 import { storeCancel } from '../../activities/store/intake.ts';
 import { StreamNotifier } from '../../activities/store/notify.ts';
 import { turn as turnTable } from '../../activities/store/schema.ts';
 import { ChainCache } from '../../activities/store/transcript.ts';
+import { endTurn } from '../../activities/turn/end-turn.ts';
 import { callTools, hold, paced, type Reply, say, status } from '../../testing/index.ts';
 import { NO_USAGE } from '../../workflows/core/sample-outcome.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
@@ -153,18 +153,14 @@ it('is written once, and the attempt that repeats it succeeds; another run is re
   await closedStatus(at, turnWorkflowId(turn));
   const before = await at.events(session);
   const { runId } = await turnHandle(at, turn).describe();
-  const { database, temporal: client, taskQueue, config } = at.house;
-  const { endTurn } = createActivities({
+  const { database, temporal: client, taskQueue } = at.house;
+  const deps: Pick<Deps, 'database' | 'chains' | 'notifier' | 'engine' | 'log'> = {
     database,
     chains: new ChainCache(),
     notifier: new StreamNotifier(database.pool),
     engine: temporalEngine(client, taskQueue),
-    model: () => ({ sample: () => Promise.reject(new Error('no sample here')) }),
-    tools: config.registry,
-    host: thisHost(),
-    process: thisProcess(),
     log: pino({ level: 'silent' }),
-  });
+  };
   const end = {
     reason: 'COMPLETED',
     detail: 'final_answer',
@@ -173,8 +169,8 @@ it('is written once, and the attempt that repeats it succeeds; another run is re
     phase: 'ending',
   } as const;
   const request = (run: string) => ({ fence: { turn, run, isReset: false }, end, step: 0, usage: NO_USAGE });
-  await endTurn(request(runId));
-  await expect(endTurn(request('another-run'))).rejects.toMatchObject({ type: 'turn.fenced' });
+  await endTurn(deps as Deps, request(runId));
+  await expect(endTurn(deps as Deps, request('another-run'))).rejects.toMatchObject({ code: 'turn.fenced' });
   expect(only(await at.events(session), 'turn.ended')).toEqual(only(before, 'turn.ended'));
 });
 

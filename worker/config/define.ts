@@ -1,5 +1,6 @@
 import type { Limits } from '../../workflows/core/policy.ts';
 import type { Tool } from '../../activities/tools/define-tool.ts';
+import type { HookDefinition, PermissionsDefinition } from './guards.ts';
 
 /** An agent, as a config file writes it. It is stored by content hash; a session keeps the one it began with. */
 export interface AgentDefinition {
@@ -14,6 +15,8 @@ export interface AgentDefinition {
   /** Whether somebody watches; only then may a limit be `null`. False if left out. */
   readonly attended?: boolean;
   readonly limits?: Partial<Limits>;
+  /** What its calls may do unasked; without it, the list of tools is the permission. */
+  readonly permissions?: PermissionsDefinition;
 }
 
 /** A provider that speaks the Chat Completions protocol. Keys come from the environment only. */
@@ -28,6 +31,8 @@ export interface PawlDefinition {
   readonly agents: readonly AgentDefinition[];
   readonly tools?: readonly Tool[];
   readonly providers?: Readonly<Record<string, ProviderDefinition>>;
+  /** Functions or commands that are asked before a call, or told of what happened. */
+  readonly hooks?: readonly HookDefinition[];
   /** Folder that every workspace must lie in; relative to the config file. */
   readonly workspaceRoot?: string;
   /** `host`: files of one machine; `shared`: the same mount on every worker. */

@@ -5,12 +5,14 @@ import { tsImport } from 'tsx/esm/api';
 import { z } from 'zod';
 import { builtinTools } from '../../activities/tools/builtin.ts';
 import type { Tool } from '../../activities/tools/define-tool.ts';
+import { createHooks, type Hooks } from '../../activities/gate/hooks.ts';
 import { createRegistry, type Registry } from '../../activities/tools/registry.ts';
 import type { StoredAgent } from '../../activities/store/schema.ts';
 import { DEFAULT_LIMITS } from '../../workflows/core/policy.ts';
 import { SetupError } from '../setup-error.ts';
 import { DEFAULT_DEFINITION } from './default.ts';
 import type { AgentDefinition, PawlDefinition } from './define.ts';
+import { hookShape, permissionsShape, resolvePermissions } from './guards.ts';
 import { resolveProviders, type Provider } from './providers.ts';
 
 /** A checked configuration with everything filled in. */
@@ -21,6 +23,7 @@ export interface Config {
   readonly home: string;
   readonly agents: readonly StoredAgent[];
   readonly registry: Registry;
+  readonly hooks: Hooks;
   readonly providers: Readonly<Record<string, Provider>>;
   readonly workspaceRoot: string;
   readonly workspaceKind: 'host' | 'shared';
@@ -88,6 +91,7 @@ const Shape = z.object({
           })
           .partial()
           .optional(),
+        permissions: permissionsShape.optional(),
       }),
     )
     .min(1, 'name at least one agent'),
@@ -95,6 +99,7 @@ const Shape = z.object({
   providers: z
     .record(z.string(), z.strictObject({ baseUrl: z.url().optional(), apiKeyEnv: z.string().nullable().optional() }))
     .optional(),
+  hooks: z.array(hookShape).optional(),
   workspaceRoot: z.string().optional(),
   workspaceKind: z.enum(['host', 'shared']).optional(),
   taskQueue: z.string().min(1).optional(),
@@ -114,6 +119,7 @@ export function resolveConfig(definition: PawlDefinition, file: string | null): 
     home,
     agents,
     registry,
+    hooks: createHooks(definition.hooks ?? [], file ? dirname(file) : resolve('.')),
     providers,
     workspaceRoot: resolve(file ? dirname(file) : '.', definition.workspaceRoot ?? resolve(home, 'workspaces')),
     workspaceKind: definition.workspaceKind ?? 'host',
@@ -146,5 +152,6 @@ function resolveAgent(agent: AgentDefinition, registry: Registry, providers: rea
   if (endless && !attended) {
     throw new SetupError(`Agent ${name} has no ${endless}; only an attended agent may run without it: set attended: true.`);
   }
-  return { name, provider, model, instructions, tools, attended, limits };
+  const permissions = resolvePermissions(agent.permissions);
+  return { name, provider, model, instructions, tools, attended, limits, permissions };
 }

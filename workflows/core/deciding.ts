@@ -33,13 +33,13 @@ export function decided(state: TurnState, ordinal: number, decision: Decision): 
       return withDecided(state, ordinal, (call) =>
         call.state === 'asking' ? { ...call, untilMs: decision.untilMs } : call,
       );
-    case 'expired':
-      if (decision.then === 'deny') return withDecided(state, ordinal, (call) => ({ ref: call.ref, state: 'denied' }));
-      return blown(state, ordinal, 'expired', null);
+    case 'denied':
+      return withDecided(state, ordinal, (call) => ({ ref: call.ref, state: 'denied' }));
     case 'message':
       return blown(state, ordinal, 'message', decision.input);
     case 'rejected':
     case 'cancelled':
+    case 'expired':
       return blown(state, ordinal, decision.kind, null);
   }
 }

@@ -14,7 +14,10 @@ export type Decision =
   | { readonly kind: 'cancelled' }
   /** A follow-up message was typed instead of an answer; `input` is its id. */
   | { readonly kind: 'message'; readonly input: string }
-  | { readonly kind: 'expired'; readonly then: 'deny' | 'block' }
+  /** Data for the model: nobody answered in time, or plan and rules have changed since. */
+  | { readonly kind: 'denied' }
+  /** Nobody answered in time, and the agent is to wait for a person. */
+  | { readonly kind: 'expired' }
   /** Nobody has answered yet. */
   | { readonly kind: 'pending'; readonly untilMs: number };
 

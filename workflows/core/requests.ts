@@ -42,7 +42,6 @@ export interface GateRequest {
   readonly fence: RunIdentity;
   readonly assistant: string;
   readonly ordinal: number;
-  readonly agent: string;
 }
 
 /** What an answered, or expired, approval means for its call. */

@@ -95,7 +95,7 @@ describe('a function', () => {
   it.each<[string, HookFunction, string]>([
     ['throws', () => Promise.reject(new TypeError('content')), 'threw TypeError'],
     ['answers nonsense', () => 'yes' as never, 'its answer is neither deny nor rewrite'],
-    ['rewrites to a circle', () => circle(), 'threw TypeError'],
+    ['rewrites to a circle', () => circle(), 'threw RangeError'],
   ])('that %s fails open', async (_, run, why) => {
     expect(await ask(fn(run))).toMatchObject({ deny: null, rewrite: null, failures: [{ why }] });
   });

@@ -12,12 +12,14 @@ test('an agent that says nothing of permissions runs its tools unasked; one that
   });
 });
 
+const run = (): null => null;
+
 test.each([
-  [{ event: 'PreToolUse', tool: 'shell', run: () => null }, true],
+  [{ event: 'PreToolUse', tool: 'shell', run }, true],
   [{ event: 'Stop', run: { command: './told.sh', args: ['x'], timeLimitMs: 1_000 } }, true],
-  [{ event: 'Stopped', run: () => null }, false],
+  [{ event: 'Stopped', run }, false],
   // It would never be called.
-  [{ event: 'Stop', tool: 'shell', run: () => null }, false],
+  [{ event: 'Stop', tool: 'shell', run }, false],
   [{ event: 'Stop', run: 'told.sh' }, false],
   [{ event: 'Stop', run: { command: '' } }, false],
   [{ event: 'Stop', run: { command: 'x', timeLimitMs: 600_001 } }, false],

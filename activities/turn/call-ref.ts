@@ -1,0 +1,36 @@
+import type { CallRef, Verdict } from '../../workflows/core/tools.ts';
+import { lockKey, sha256 } from '../store/hash.ts';
+import type { Tool } from '../tools/define-tool.ts';
+import type { ParsedArguments } from '../tools/parse-arguments.ts';
+
+/** A call as the workflow sees it: names of our own, hashes, no text of the model. */
+export function refOf(
+  turn: string,
+  tool: Tool,
+  ordinal: number,
+  parsed: ParsedArguments & { readonly ok: true },
+  verdict: Verdict,
+): CallRef {
+  return {
+    ordinal,
+    tool: tool.name,
+    runs: tool.runs,
+    effect: tool.effect,
+    argsHash: sha256(parsed.canonical),
+    locks: tool.locks(parsed.args).map(({ resource, mode }) => ({ key: lockKey(turn, resource), mode })),
+    verdict,
+  };
+}
+
+/** A call that is answered already; a name that is not ours is the model's text and stays out. */
+export function answeredRef(ordinal: number, tool: Tool | null, argsHash: string): CallRef {
+  return {
+    ordinal,
+    tool: tool?.name ?? 'unknown',
+    runs: tool?.runs ?? 'activity',
+    effect: tool?.effect ?? 'none',
+    argsHash,
+    locks: [],
+    verdict: 'answered',
+  };
+}
