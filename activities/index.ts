@@ -1,4 +1,4 @@
-import type { DecisionRequest, EndTurnRequest, GateRequest, RunToolRequest, SampleRequest } from '../workflows/core/requests.ts';
+import type { DecisionRequest, EndTurnRequest, GateRequest, WaitRequest, RunToolRequest, SampleRequest } from '../workflows/core/requests.ts';
 import type { Deps } from './deps.ts';
 import { toFailure } from './failures.ts';
 import { beating } from './heartbeat.ts';
@@ -9,6 +9,7 @@ import { cancelTurnOfSession, hasEnded } from './session/cancel-turn.ts';
 import { newId } from './store/ids.ts';
 import { endTurn } from './turn/end-turn.ts';
 import { gate } from './turn/gate-call.ts';
+import { lookAtWait } from './turn/look-at-wait.ts';
 import { runTool } from './turn/run-tool.ts';
 import { sample } from './turn/sample.ts';
 import { settleApproval } from './turn/settle-approval.ts';
@@ -29,6 +30,7 @@ export function createActivities(deps: Deps) {
     runTool: act<[RunToolRequest], Awaited<ReturnType<typeof runTool>>>('runTool', runTool),
     gate: act<[GateRequest], Awaited<ReturnType<typeof gate>>>('gate', gate),
     settleApproval: act<[DecisionRequest], Awaited<ReturnType<typeof settleApproval>>>('settleApproval', settleApproval),
+    lookAtWait: act<[WaitRequest], Awaited<ReturnType<typeof lookAtWait>>>('lookAtWait', lookAtWait),
     endTurn: act<[EndTurnRequest], void>('endTurn', endTurn),
     advanceSession: act<[AdvanceRequest], Awaited<ReturnType<typeof advanceSession>>>('advanceSession', advanceSession),
     cancelTurnOfSession: act('cancelTurnOfSession', cancelTurnOfSession),

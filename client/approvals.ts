@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Db } from '../activities/store/database.ts';
-import { answerApproval, openApprovals } from '../activities/store/approvals.ts';
+import { answerApproval, isSettled, openApprovals } from '../activities/store/approvals.ts';
 import { newId } from '../activities/store/ids.ts';
 import type { ApprovalAnswer, Asked } from '../activities/store/schema.ts';
 import type { ClientEngine } from './engine.ts';
@@ -66,9 +67,27 @@ export async function replyToApproval(
       : null;
   const answered = await onStore(() => answerApproval(db, at.tenant, { approval, answer, by, editedArguments, message }));
   if (answered.kind === 'unknown') return null;
+  if (answered.kind === 'late') {
+    await engine.look(answered.session);
+    return { kind: 'recorded' };
+  }
   if (answered.kind !== 'recorded') return answered;
-  await engine.approvalAnswered(answered.turn, approval);
+  await tell(db, engine, answered.turn, approval);
   return { kind: 'recorded' };
+}
+
+const TELL = { everyMs: 100, atMostMs: 3_000 } as const;
+
+/**
+ * The question is in the store a moment before the turn knows that it waits: until then it refuses the word.
+ * Past a few seconds the sweeper does it.
+ */
+async function tell(db: Db, engine: ClientEngine, turn: string, approval: string): Promise<void> {
+  const giveUpAt = Date.now() + TELL.atMostMs;
+  while (!(await engine.approvalAnswered(turn, approval))) {
+    if (Date.now() > giveUpAt || (await onStore(() => isSettled(db, approval)))) return;
+    await sleep(TELL.everyMs);
+  }
 }
 
 async function sessionOf(db: Db, { tenant, approval }: { tenant: string; approval: string }): Promise<string | null> {

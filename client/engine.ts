@@ -19,8 +19,8 @@ export interface ClientEngine {
   /** False: the engine has no such turn running. */
   cancel(turn: string): Promise<boolean>;
   stateOf(turn: string): Promise<EngineState>;
-  /** Tells a turn that an approval has its answer; one that does not wait for it any more is not disturbed. */
-  approvalAnswered(turn: string, approval: string): Promise<void>;
+  /** Tells a turn that an approval has its answer. False: it does not wait for it, not yet or not any more. */
+  approvalAnswered(turn: string, approval: string): Promise<boolean>;
   check(): Promise<void>;
 }
 
@@ -45,13 +45,14 @@ export function clientEngine(client: Client, taskQueue: string, limitMs: number)
     async approvalAnswered(turn, approval) {
       try {
         const handle = client.workflow.getHandle(turnWorkflowId(turn));
-        await ifKnown(ask, () => handle.executeUpdate(approvalAnswered, { args: [approval], updateId: approval }));
+        const taken = await ifKnown(ask, () => handle.executeUpdate(approvalAnswered, { args: [approval] }));
+        return taken !== null;
       } catch (error) {
-        // Refused: the turn has looked into the store by itself, or is between two runs.
-        if (error instanceof WorkflowUpdateFailedError) return;
+        if (error instanceof WorkflowUpdateFailedError) return false;
         if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error;
         // No worker is there now; a signal waits for one.
         await ifKnown(ask, () => client.workflow.getHandle(turnWorkflowId(turn)).signal(answerWaits, approval));
+        return true;
       }
     },
     async check() {

@@ -16,8 +16,10 @@ const heartbeating = {
 const { sample } = proxyActivities<Activities>(heartbeating);
 const { endTurn } = proxyActivities<Activities>({ startToCloseTimeout: '30s', heartbeatTimeout: '10s', retry });
 
+const { lookAtWait } = proxyActivities<Activities>({ startToCloseTimeout: '30s', retry });
+
 /** Activities of the turn that any worker may run. */
-export const store = { sample, endTurn };
+export const store = { sample, lookAtWait, endTurn };
 
 /** How long a call waits for a worker that has its files before the workspace counts as lost. */
 const WORKSPACE_WAIT = '1h';

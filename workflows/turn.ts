@@ -119,7 +119,7 @@ async function runBatch(turn: Turn): Promise<Heard> {
   for (;;) {
     for (const call of cancelRequested() || broken ? [] : startable(callsOf(turn))) {
       turn.record({ kind: 'call_started', ordinal: call.ordinal });
-      running.set(call.ordinal, runCall(turn, call));
+      running.set(call.ordinal, call.runs === 'wait' ? runWait(turn, call) : runCall(turn, call));
     }
     if (running.size === 0) return broken ?? { kind: 'batch_returned' };
     const { ordinal, heard } = await Promise.race(running.values());
@@ -154,6 +154,27 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
   }
 }
 
+/** A wait holds no slot: a condition and a timer, with a look into the store when something may have changed. */
+async function runWait(turn: Turn, { ordinal }: CallRef): Promise<CallHeard> {
+  const request = { fence: fenceOf(turn.args), assistant: turn.state().head, ordinal };
+  const isAnswered = () =>
+    callsOf(turn).some((call) => call.ref.ordinal === ordinal && call.state === 'waiting' && call.untilMs === 0);
+  const isInterrupted = () => turn.state().inbox.length > 0;
+  try {
+    for (;;) {
+      const seen = await store.lookAtWait({ ...request, interrupted: isInterrupted() });
+      if (seen.kind === 'over') return { ordinal, heard: { kind: 'call_finished', ordinal, status: seen.status } };
+      turn.record({ kind: 'wait_seen', ordinal, wait: seen.wait, untilMs: seen.untilMs });
+      await condition(() => isInterrupted() || isAnswered(), Math.max(1, seen.untilMs - Date.now()));
+    }
+  } catch (error) {
+    if (!isCut(error)) return { ordinal, heard: eventOfFailure(error) };
+    // While it still waits: the end names the phase in which the cancel came.
+    turn.record({ kind: 'cancel_requested' });
+    return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'stopped' } };
+  }
+}
+
 async function gate(turn: Turn, step: Step & { kind: 'gate' }): Promise<Heard> {
   const { ordinal } = step;
   try {
@@ -183,7 +204,7 @@ async function decisionOrExpiry(turn: Turn, step: Step & { kind: 'awaitDecision'
 
 function refuseUnlessAsked(state: TurnState, approval: string): void {
   const { phase } = state;
-  const asked = phase.kind === 'batch' && phase.calls.some((call) => call.state === 'asking' && call.approval === approval);
+  const asked = phase.kind === 'batch' && phase.calls.some((call) => 'approval' in call && call.approval === approval);
   if (!asked) throw turnFailure('approval.stale');
 }
 

@@ -41,7 +41,11 @@ export async function callRemote(call: RemoteCall, context: ToolContext): Promis
     }
     if (!reads) throw new McpCallLost(sent.note);
     if (resent++ < RESENDS_OF_READERS) continue;
-    return failure(`The MCP server "${link.name}" did not answer (${sent.note}).`, `mcp_${sent.note}`, context.resultChars);
+    return failure(
+      `The MCP server "${link.name}" did not answer (${sent.note}).`,
+      `mcp_${sent.note}`,
+      context.resultChars,
+    );
   }
 }
 
@@ -77,7 +81,11 @@ async function send(call: RemoteCall, connection: Connection, context: ToolConte
     switch (fate.kind) {
       case 'answered':
         call.link.worked();
-        return failure(`The MCP server answered with an error: ${fitText(fate.message, MESSAGE_CHARS)}`, `mcp_${fate.note}`, resultChars);
+        return failure(
+          `The MCP server answered with an error: ${fitText(fate.message, MESSAGE_CHARS)}`,
+          `mcp_${fate.note}`,
+          resultChars,
+        );
       case 'refused':
         return failure(`The MCP server refused the request (${fate.note}).`, `mcp_${fate.note}`, resultChars);
       case 'not_sent':
@@ -111,5 +119,8 @@ function down({ link, tool }: RemoteCall, { resultChars }: ToolContext): ToolRes
 }
 
 function stopped({ resultChars }: ToolContext): ToolResult {
-  return { ...failure('The call was stopped before it changed anything.', 'aborted', resultChars), aborted: 'without_effect' };
+  return {
+    ...failure('The call was stopped before it changed anything.', 'aborted', resultChars),
+    aborted: 'without_effect',
+  };
 }

@@ -1,15 +1,10 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import {
-  EmptyResultSchema,
-  ListToolsResultSchema,
-  ResultSchema,
-  type Tool as RemoteTool,
-  ToolListChangedNotificationSchema,
-} from '@modelcontextprotocol/sdk/types.js';
+import { ResultSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { type Fate, fateOf } from './fate.ts';
 import { gaveUp, httpTransport } from './http-transport.ts';
+import { type RemoteTool, readListing } from './listing.ts';
 import { MCP, type McpServer } from './servers.ts';
 import { StdioTransport } from './stdio-transport.ts';
 
@@ -40,7 +35,7 @@ export class Connection {
   }
 
   /** Starts or reaches the server and shakes hands. Rejects with a sentence for the operator. */
-  static async open(server: McpServer, events: ConnectionEvents): Promise<Connection> {
+  static async open(server: McpServer, events: ConnectionEvents, signal: AbortSignal): Promise<Connection> {
     const client = new Client({ name: 'pawl', version: '0.1.0' }, { capabilities: {} });
     const transport = 'command' in server ? new StdioTransport(server) : httpTransport(server);
     const connection = new Connection(client, transport);
@@ -49,17 +44,23 @@ export class Connection {
       events.onClosed();
     };
     client.onerror = (error) => {
-      if (gaveUp(error)) void connection.close();
+      // Nobody is there to be told that we leave.
+      if (gaveUp(error)) void transport.close();
     };
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => events.onListChanged());
+    const stop = () => void transport.close();
+    signal.addEventListener('abort', stop);
     try {
       // The library's transport lets `sessionId` be undefined where its interface says absent.
       await client.connect(transport as Transport, { timeout: MCP.connectMs });
       return connection;
     } catch (error) {
       await transport.close().catch(() => {});
-      const tail = transport instanceof StdioTransport && transport.errorTail ? ` It wrote: ${transport.errorTail}` : '';
+      const tail =
+        transport instanceof StdioTransport && transport.errorTail ? ` It wrote: ${transport.errorTail}` : '';
       throw new Error(`${(error as Error).message}${tail}`, { cause: error });
+    } finally {
+      signal.removeEventListener('abort', stop);
     }
   }
 
@@ -96,7 +97,7 @@ export class Connection {
     if (this.#closed) return { kind: 'not_sent', note: 'closed' };
     if (this.#transport instanceof StdioTransport) return null;
     try {
-      await this.#client.request({ method: 'ping' }, EmptyResultSchema, { timeout: MCP.pingMs });
+      await this.#client.request({ method: 'ping' }, ResultSchema, { timeout: MCP.pingMs });
       return null;
     } catch (error) {
       const fate = fateOf(error);
@@ -104,20 +105,23 @@ export class Connection {
     }
   }
 
-  async listTools(): Promise<readonly RemoteTool[]> {
-    if (!this.#client.getServerCapabilities()?.tools) return [];
+  async listTools(): Promise<{ readonly tools: readonly RemoteTool[]; readonly leftOut: number }> {
+    if (!this.#client.getServerCapabilities()?.tools) return { tools: [], leftOut: 0 };
     const tools: RemoteTool[] = [];
+    let leftOut = 0;
     let cursor: string | undefined;
     for (let page = 0; page < MCP.pages && tools.length < MCP.tools; page++) {
       const params = cursor === undefined ? {} : { cursor };
-      const found = await this.#client.request({ method: 'tools/list', params }, ListToolsResultSchema, {
-        timeout: MCP.listPageMs,
-      });
-      tools.push(...found.tools);
-      if (!found.nextCursor || found.nextCursor === cursor) break;
-      cursor = found.nextCursor;
+      const timeout = MCP.listPageMs;
+      const answer = await this.#client.request({ method: 'tools/list', params }, ResultSchema, { timeout });
+      const read = readListing(answer);
+      tools.push(...read.tools);
+      leftOut += read.leftOut;
+      const next = typeof answer.nextCursor === 'string' && answer.nextCursor !== '' ? answer.nextCursor : undefined;
+      if (next === undefined || next === cursor) break;
+      cursor = next;
     }
-    return tools.slice(0, MCP.tools);
+    return { tools: tools.slice(0, MCP.tools), leftOut: leftOut + Math.max(0, tools.length - MCP.tools) };
   }
 
   /** Takes no more calls, and closes when the last one is back: they may belong to a session that still lives. */

@@ -43,7 +43,13 @@ function shown(part: JsonObject): Part {
       return resource(asObject(part.resource) ?? {});
     case 'resource_link':
       return same(
-        described(['resource link', part.name, part.uri, part.mimeType, typeof part.size === 'number' ? `${part.size} bytes` : null]),
+        described([
+          'resource link',
+          part.name,
+          part.uri,
+          part.mimeType,
+          typeof part.size === 'number' ? `${part.size} bytes` : null,
+        ]),
       );
     default:
       return same(described([`content of the unknown kind ${label(part.type) || '(none)'}`]));

@@ -1,9 +1,14 @@
 import { ReadableStream } from 'node:stream/web';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { DROPPED } from './fate.ts';
-import { type HttpServer, MCP } from './servers.ts';
+import { type HttpServer, MCP, Unusable } from './servers.ts';
 
-const RESUME = { initialReconnectionDelay: 200, maxReconnectionDelay: 1_000, reconnectionDelayGrowFactor: 2, maxRetries: 2 };
+const RESUME = {
+  initialReconnectionDelay: 200,
+  maxReconnectionDelay: 1_000,
+  reconnectionDelayGrowFactor: 2,
+  maxRetries: 2,
+};
 /** The library reads the last chunk of a stream before this is over; then there is no answer in it. */
 const SETTLE_MS = 100;
 /** How the library says that it gave up on a stream; it tells only `onerror`. */
@@ -35,7 +40,8 @@ function headersOf({ url, headersEnv = {} }: HttpServer): Record<string, string>
   return Object.fromEntries(
     Object.entries(headersEnv).map(([header, variable]) => {
       const value = process.env[variable];
-      if (value === undefined) throw new Error(`The header ${header} for ${url} needs ${variable}, which is not set.`);
+      if (value === undefined)
+        throw new Unusable(`The header ${header} for ${url} needs ${variable}, which is not set.`);
       return [header, value];
     }),
   );
@@ -49,10 +55,18 @@ function requestIds(body: unknown): readonly (string | number)[] {
 
 /** An answer for the request that will get none; if it had one already, this one is ignored. */
 function drop(transport: StreamableHTTPClientTransport, id: string | number): void {
-  transport.onmessage?.({ jsonrpc: '2.0', id, error: { code: DROPPED, message: 'The stream ended without an answer.' } });
+  transport.onmessage?.({
+    jsonrpc: '2.0',
+    id,
+    error: { code: DROPPED, message: 'The stream ended without an answer.' },
+  });
 }
 
-function bounded(response: Response, ids: readonly (string | number)[], dropped: (id: string | number) => void): Response {
+function bounded(
+  response: Response,
+  ids: readonly (string | number)[],
+  dropped: (id: string | number) => void,
+): Response {
   if (!response.ok || response.body === null) return response;
   const isStream = response.headers.get('content-type')?.includes('text/event-stream') ?? false;
   const body = watched(response.body as ReadableStream<Uint8Array>, isStream, (resumable) => {
@@ -60,7 +74,11 @@ function bounded(response: Response, ids: readonly (string | number)[], dropped:
     setTimeout(() => ids.forEach(dropped), SETTLE_MS);
   });
   const { status, statusText, headers } = response;
-  return new Response(ReadableStream.from(body) as unknown as globalThis.ReadableStream, { status, statusText, headers });
+  return new Response(ReadableStream.from(body) as unknown as globalThis.ReadableStream, {
+    status,
+    statusText,
+    headers,
+  });
 }
 
 /** Passes bytes on; a message that is too large ends the stream. Events with an id make it resumable. */

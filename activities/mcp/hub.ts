@@ -1,7 +1,7 @@
-import type { Tool as RemoteTool } from '@modelcontextprotocol/sdk/types.js';
 import type { Logger } from 'pino';
 import type { Tool } from '../tools/define-tool.ts';
 import { Link, type LinkStatus } from './link.ts';
+import type { RemoteTool } from './listing.ts';
 import { remoteTool } from './remote-tool.ts';
 import { checkServerName, type McpServers } from './servers.ts';
 
@@ -48,11 +48,10 @@ async function toolsOf(link: Link, { log }: McpHubSettings): Promise<Tool[]> {
   }
   const tools = new Map<string, Tool>();
   for (const remote of listed) {
-    // Such a tool must be polled as a task; nobody here does.
-    if (remote.execution?.taskSupport === 'required') continue;
     const tool = remoteTool(link, remote);
     if (!tools.has(tool.name)) tools.set(tool.name, tool as Tool);
   }
-  if (tools.size < listed.length) log?.warn({ server: link.name, leftOut: listed.length - tools.size }, 'MCP tools left out');
+  const leftOut = link.status.leftOut + listed.length - tools.size;
+  if (leftOut > 0) log?.warn({ server: link.name, leftOut }, 'MCP tools left out');
   return [...tools.values()];
 }

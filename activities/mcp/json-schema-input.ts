@@ -39,7 +39,13 @@ function compile(schema: Schema): ValidateFunction {
   const { $schema, ...rest } = schema;
   const dialect = typeof $schema === 'string' ? $schema : '2020-12';
   const attempts = [
-    () => (dialect.includes('2020-12') ? new Ajv2020(OPTIONS) : dialect.includes('2019-09') ? new Ajv2019(OPTIONS) : new Ajv(OPTIONS)).compile(rest),
+    () =>
+      (dialect.includes('2020-12')
+        ? new Ajv2020(OPTIONS)
+        : dialect.includes('2019-09')
+          ? new Ajv2019(OPTIONS)
+          : new Ajv(OPTIONS)
+      ).compile(rest),
     () => new Ajv2020(OPTIONS).compile(upgradeSchema(rest)),
     () => new Ajv(OPTIONS).compile(rest),
   ];

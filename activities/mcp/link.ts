@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Tool as RemoteTool } from '@modelcontextprotocol/sdk/types.js';
-import { storable } from '../store/hash.ts';
-import { firstChars } from '../tools/text.ts';
 import { Connection } from './connection.ts';
+import { fateOf } from './fate.ts';
+import type { RemoteTool } from './listing.ts';
 import { MCP, type McpServer } from './servers.ts';
-
-const WHY_CHARS = 1_000;
+import { Tries } from './tries.ts';
 
 export interface LinkStatus {
   /** `given_up`: nobody tries again until the next turn lists the tools. */
   readonly state: 'idle' | 'connecting' | 'up' | 'down' | 'given_up';
   readonly tools: number;
+  /** Tools of the server that can't be called. */
+  readonly leftOut: number;
   /** Starts and connects so far. */
   readonly starts: number;
   readonly pid: number | null;
@@ -34,12 +34,11 @@ export class Link {
   #current: Connection | null = null;
   #connecting: Promise<Connection> | null = null;
   #tools: readonly RemoteTool[] | null = null;
-  #shown = 0;
-  #failures = 0;
+  #counts = { tools: 0, leftOut: 0 };
+  #changes = 0;
   #starts = 0;
-  #why: string | null = null;
-  #wake = new AbortController();
-  #closed = false;
+  readonly #tries = new Tries();
+  readonly #closing = new AbortController();
 
   constructor(name: string, server: McpServer, onChange: () => void) {
     this.name = name;
@@ -48,9 +47,9 @@ export class Link {
   }
 
   get status(): LinkStatus {
-    const state = this.#current ? 'up' : this.#connecting ? 'connecting' : this.#givenUp ? 'given_up' : this.#starts > 0 ? 'down' : 'idle';
-    const tools = this.#current ? this.#shown : 0;
-    return { state, tools, starts: this.#starts, pid: this.#current?.pid ?? null, why: this.#current ? null : this.#why };
+    const counts = this.#current ? this.#counts : { tools: 0, leftOut: 0 };
+    const why = this.#current ? null : this.#tries.why;
+    return { state: this.#state(), ...counts, starts: this.#starts, pid: this.#current?.pid ?? null, why };
   }
 
   /** The open connection, or the next one; rejects when the server is given up. */
@@ -65,7 +64,7 @@ export class Link {
 
   /** The server has answered a call: it is worth being started again. */
   worked(): void {
-    this.#failures = 0;
+    this.#tries.worked();
   }
 
   /** This connection is of no use any more; a newer one stays. */
@@ -79,8 +78,7 @@ export class Link {
   /** The tools as the server lists them now. Tries a server that was given up again. */
   async tools(): Promise<readonly RemoteTool[]> {
     const waitMs = this.#starts === 0 ? MCP.connectMs : MCP.listWaitMs;
-    if (this.#givenUp) this.#failures = 0;
-    this.#wake.abort();
+    this.#tries.renew();
     const listed = this.#listed();
     listed.catch(() => {});
     const late = sleep(waitMs, undefined, { ref: false }).then(() => {
@@ -90,27 +88,34 @@ export class Link {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#wake.abort();
+    this.#closing.abort();
+    this.#tries.wake();
     const connection = this.#current ?? (await this.#connecting?.catch(() => null));
     this.#current = null;
     await connection?.close();
   }
 
-  get #givenUp(): boolean {
-    return this.#failures > MCP.retryDelaysMs.length;
+  #state(): LinkStatus['state'] {
+    if (this.#current) return 'up';
+    if (this.#connecting) return 'connecting';
+    if (this.#tries.givenUp) return 'given_up';
+    return this.#starts > 0 ? 'down' : 'idle';
   }
 
   async #listed(again = true): Promise<readonly RemoteTool[]> {
     const connection = await this.connect();
-    if (this.#tools) return this.#tools;
+    // A process of ours says when its list changes or when it dies; of a remote one we may not hear.
+    if (this.#tools && connection.pid !== null) return this.#tools;
     try {
-      const tools = await connection.listTools();
-      if (connection === this.#current) this.#tools = tools;
-      this.#shown = tools.length;
+      const change = this.#changes;
+      const { tools, leftOut } = await connection.listTools();
+      // It may have changed again while it was read.
+      if (connection === this.#current && change === this.#changes) this.#tools = tools;
+      this.#counts = { tools: tools.length, leftOut };
       return tools;
     } catch (error) {
-      this.#failed(error);
+      if (this.#tools && fateOf(error).note === 'timeout') return this.#tools;
+      this.#tries.failed(error);
       this.drop(connection);
       if (!again) throw error;
       return await this.#listed(false);
@@ -118,14 +123,14 @@ export class Link {
   }
 
   async #open(): Promise<Connection> {
-    let last: unknown = new Error(this.#why ?? 'given up');
-    while (!this.#givenUp && !this.#closed) {
-      if (this.#failures > 0) await this.#pause(MCP.retryDelaysMs[this.#failures - 1] ?? 0);
-      if (this.#closed) break;
+    let last: unknown = new Error(this.#tries.why ?? 'closed');
+    while (!this.#tries.givenUp) {
+      await this.#tries.pause();
+      if (this.#closing.signal.aborted) break;
       try {
         return await this.#openOnce();
       } catch (error) {
-        this.#failed(error);
+        this.#tries.failed(error);
         last = error;
       }
     }
@@ -135,13 +140,15 @@ export class Link {
   async #openOnce(): Promise<Connection> {
     this.#starts++;
     let opened: Connection | null = null;
-    const connection = await Connection.open(this.server, {
+    const events = {
       onClosed: () => this.#lost(opened),
       onListChanged: () => {
+        this.#changes++;
         this.#tools = null;
         this.#onChange();
       },
-    });
+    };
+    const connection = await Connection.open(this.server, events, this.#closing.signal);
     if (connection.closed) throw new Error('It ended right after it had started.');
     opened = connection;
     this.#current = connection;
@@ -153,18 +160,7 @@ export class Link {
     if (connection === null || this.#current !== connection) return;
     this.#current = null;
     this.#tools = null;
-    this.#failed(new Error('The connection was lost.'));
+    this.#tries.failed(new Error('The connection was lost.'));
     this.#onChange();
-  }
-
-  #failed(error: unknown): void {
-    this.#failures++;
-    this.#why = firstChars(storable(error instanceof Error ? error.message : 'unknown fault'), WHY_CHARS);
-  }
-
-  /** Cut short when a turn begins. */
-  async #pause(ms: number): Promise<void> {
-    this.#wake = new AbortController();
-    await sleep(ms, undefined, { signal: this.#wake.signal, ref: false }).catch(() => {});
   }
 }

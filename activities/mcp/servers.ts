@@ -36,6 +36,9 @@ export function checkServerName(name: string): void {
   }
 }
 
+/** What no second try can mend. */
+export class Unusable extends Error {}
+
 export const MCP = {
   /** One start or connect with its handshake; also how long the first list waits for a server. */
   connectMs: 30_000,

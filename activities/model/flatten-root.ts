@@ -49,7 +49,9 @@ function flatten(schema: Schema, references: References, path: ReadonlySet<Schem
   }
   for (const alternatives of [node.anyOf, node.oneOf]) {
     if (!Array.isArray(alternatives)) continue;
-    const fitting = alternatives.map((part) => flatten(part as Schema, references, within)).filter((part) => part !== null);
+    const fitting = alternatives
+      .map((part) => flatten(part as Schema, references, within))
+      .filter((part) => part !== null);
     if (fitting.length === 0) return null;
     flat = both(flat, fitting.reduce(either));
   }

@@ -31,8 +31,10 @@ export function lowerSchema(schema: JsonObject, rules: SchemaRules): Lowered {
       return null;
     }) ??
     (rules === 'openai_strict' ? strictly(schema) : null) ??
-    attempt(() => ({ ok: true, strict: false, schema: rules === 'plain' ? plainly(schema) : loosely(schema) })) ??
-    { ok: false, why: 'its schema is not understood' }
+    attempt(() => ({ ok: true, strict: false, schema: rules === 'plain' ? plainly(schema) : loosely(schema) })) ?? {
+      ok: false,
+      why: 'its schema is not understood',
+    }
   );
 }
 
@@ -47,11 +49,11 @@ function attempt<T>(work: () => T): T | { readonly ok: false; readonly why: stri
 }
 
 /** As it came, but for what has no meaning there. */
-function plainly({ $schema: _, ...schema }: JsonObject): JsonObject {
-  const { type = 'object' } = schema;
+function plainly(given: JsonObject): JsonObject {
+  const { $schema: _, type = 'object', ...schema } = given;
   if (type !== 'object' && !asArray(type).includes('object')) throw new CantExpress('its arguments are no object');
   // It must lead somewhere, and the provider would be the one to find out.
-  lowerLoose(schema, new References(schema, lowerLoose));
+  lowerLoose(given, new References(given, lowerLoose));
   return { properties: {}, ...schema, type: 'object' };
 }
 

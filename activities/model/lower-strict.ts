@@ -1,10 +1,20 @@
 import { asArray, asObject, asText, type JsonObject } from './json.ts';
 import { noted, tupleItems, withKnownFormat } from './lower-loose.ts';
+import { nullable } from './nullable.ts';
 import { CantExpress, type References } from './schema-references.ts';
 import { isSchema, type Schema } from './subschemas.ts';
 
 /** What strict mode knows; limits on lengths and counts that it does not know are left to the original. */
-const KEPT = ['title', 'description', 'format', 'multipleOf', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'];
+const KEPT = [
+  'title',
+  'description',
+  'format',
+  'multipleOf',
+  'minimum',
+  'maximum',
+  'exclusiveMinimum',
+  'exclusiveMaximum',
+];
 /** Fields that only these words declare could not be sent any more. */
 const HIDING = ['patternProperties', 'dependentSchemas', 'if', 'then', 'else'];
 const NOTE_CHARS = 200;
@@ -52,9 +62,11 @@ export function lowerObject(schema: JsonObject, references: References, isRoot =
   const given = asObject(schema.properties) ?? {};
   const open = schema.additionalProperties ?? schema.unevaluatedProperties;
   if (open !== undefined && open !== false) throw new CantExpress('an object may have fields of any name');
-  if (!isRoot && open === undefined && Object.keys(given).length === 0) throw new CantExpress('an object may have any fields');
+  if (!isRoot && open === undefined && Object.keys(given).length === 0)
+    throw new CantExpress('an object may have any fields');
   const required = asArray(schema.required);
-  if (required.some((name) => !Object.hasOwn(given, String(name)))) throw new CantExpress('a required field is not described');
+  if (required.some((name) => !Object.hasOwn(given, String(name))))
+    throw new CantExpress('a required field is not described');
   const properties = Object.entries(given)
     .filter(([name, inner]) => isSchema(inner) && (inner !== false || required.includes(name)))
     .map(([name, inner]) => {
@@ -82,7 +94,9 @@ function lowerArray(schema: JsonObject, references: References): JsonObject {
 }
 
 function lowerAllOf(schema: JsonObject, parts: readonly unknown[], references: References): JsonObject {
-  const others = ['type', 'properties', 'anyOf', 'oneOf', 'enum', 'const', 'items'].some((keyword) => keyword in schema);
+  const others = ['type', 'properties', 'anyOf', 'oneOf', 'enum', 'const', 'items'].some(
+    (keyword) => keyword in schema,
+  );
   const [only] = parts;
   if (others || parts.length !== 1 || !isSchema(only)) throw new CantExpress('it uses allOf');
   return lowerStrict(only, references);
@@ -120,25 +134,12 @@ function lowerTypes(schema: JsonObject, types: readonly unknown[], references: R
   return { ...(typeof description === 'string' ? { description } : {}), anyOf };
 }
 
-/** Strict mode has no optional fields: null stands for what is left out. */
-function nullable(schema: JsonObject): JsonObject {
-  if (typeof schema.$ref === 'string') {
-    const { $ref, ...rest } = schema;
-    return { ...rest, anyOf: [{ $ref }, { type: 'null' }] };
-  }
-  if (Array.isArray(schema.anyOf)) {
-    const has = schema.anyOf.some((part) => asArray(asObject(part)?.type).includes('null') || asObject(part)?.type === 'null');
-    return has ? schema : { ...schema, anyOf: [...(schema.anyOf as unknown[]), { type: 'null' }] };
-  }
-  const types = Array.isArray(schema.type) ? (schema.type as unknown[]) : [schema.type];
-  if (types.includes('null')) return schema;
-  const values = Array.isArray(schema.enum) ? { enum: [...(schema.enum as unknown[]), null] } : {};
-  return { ...schema, type: [...types, 'null'], ...values };
-}
-
 function kept(schema: JsonObject): JsonObject {
-  const known = Object.fromEntries(KEPT.filter((keyword) => keyword in schema).map((keyword) => [keyword, schema[keyword]]));
+  const known = Object.fromEntries(
+    KEPT.filter((keyword) => keyword in schema).map((keyword) => [keyword, schema[keyword]]),
+  );
   // Its patterns know no look-around.
-  const pattern = typeof schema.pattern === 'string' && !schema.pattern.includes('(?') ? { pattern: schema.pattern } : {};
+  const pattern =
+    typeof schema.pattern === 'string' && !schema.pattern.includes('(?') ? { pattern: schema.pattern } : {};
   return withKnownFormat({ ...known, ...pattern });
 }

@@ -45,16 +45,24 @@ export class References {
     if (!reference.startsWith('#/')) throw new CantExpress(`the reference ${reference} leads out of the schema`);
     let found: unknown = this.#root;
     for (const key of reference.slice(2).split('/').map(unescaped)) {
-      found = Array.isArray(found) ? found[Number(key)] : Object.hasOwn(asObject(found) ?? {}, key) ? asObject(found)?.[key] : undefined;
+      found = Array.isArray(found)
+        ? found[Number(key)]
+        : Object.hasOwn(asObject(found) ?? {}, key)
+          ? asObject(found)?.[key]
+          : undefined;
     }
     if (!isSchema(found)) throw new CantExpress(`the reference ${reference} leads nowhere`);
     return found;
   }
 
   #freeName(reference: string): string {
-    const last = unescaped(reference.slice(reference.lastIndexOf('/') + 1)).replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 48) || 'def';
+    const last =
+      unescaped(reference.slice(reference.lastIndexOf('/') + 1))
+        .replace(/[^a-zA-Z0-9_-]/g, '_')
+        .slice(0, 48) || 'def';
     let name = last;
-    for (let n = 2; Object.hasOwn(this.#definitions, name) || [...this.#names.values()].includes(name); n++) name = `${last}_${n}`;
+    for (let n = 2; Object.hasOwn(this.#definitions, name) || [...this.#names.values()].includes(name); n++)
+      name = `${last}_${n}`;
     return name;
   }
 }

@@ -4,7 +4,8 @@ import { mapSubschemas, type Schema } from './subschemas.ts';
 /** Older dialects (draft 4 to 7) in the words of 2020-12. `definitions` stay where the references look for them. */
 export function upgradeSchema(schema: JsonObject): JsonObject {
   const copy = mapSubschemas(schema, (inner: Schema) => (typeof inner === 'boolean' ? inner : upgradeSchema(inner)));
-  for (const keyword of ['$schema', '$id', 'id', '$comment']) if (typeof copy[keyword] === 'string') delete copy[keyword];
+  for (const keyword of ['$schema', '$id', 'id', '$comment'])
+    if (typeof copy[keyword] === 'string') delete copy[keyword];
   bound(copy, 'exclusiveMinimum', 'minimum');
   bound(copy, 'exclusiveMaximum', 'maximum');
   if (Array.isArray(copy.items)) {

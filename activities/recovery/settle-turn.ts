@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts';
 import { isGone } from '../process/identity.ts';
 import { sha256 } from '../store/hash.ts';
 import type { FencedTurn } from '../store/fence.ts';
+import type { TurnOwner } from '../store/owners.ts';
 import { type EffectRow, finishCall, leaseRemainingMs, readCall, unsettledEffects } from '../store/ledger.ts';
 import { closeLostAttempts } from '../store/samples.ts';
 import { usage } from '../store/schema.ts';
@@ -33,13 +34,16 @@ async function closeStreams(deps: Deps, owner: FencedTurn): Promise<void> {
   }
 }
 
-async function isDead(deps: Deps, row: EffectRow): Promise<boolean> {
+export async function isDead(deps: Deps, row: EffectRow): Promise<boolean> {
   const here = row.host === deps.host.host && row.boot === deps.host.boot;
   if (here && row.pid !== null && isGone({ pid: row.pid, started: row.pidStarted ?? '' })) return true;
   return (await leaseRemainingMs(deps.database.db, row.key)) === 0;
 }
 
-async function settle(deps: Deps, owner: FencedTurn, row: EffectRow): Promise<void> {
+/** What settling needs to know of the turn. */
+type EffectOwner = Pick<TurnOwner, 'id' | 'session' | 'tenant' | 'workspacePath'>;
+
+export async function settle(deps: Deps, owner: EffectOwner, row: EffectRow): Promise<void> {
   const found = await reconcile(deps, owner, row);
   const outcome: CallOutcome =
     found.kind === 'done'
@@ -76,7 +80,7 @@ async function settle(deps: Deps, owner: FencedTurn, row: EffectRow): Promise<vo
   });
 }
 
-async function reconcile(deps: Deps, owner: FencedTurn, row: EffectRow): Promise<Reconciled> {
+export async function reconcile(deps: Deps, owner: EffectOwner, row: EffectRow): Promise<Reconciled> {
   const found = deps.tools.lookup(row.tool);
   const stored = await readCall(deps.database.db, row.key);
   if (!found.ok || !found.tool.reconcile || !stored) return { kind: 'unknown' };

@@ -5,6 +5,7 @@ import { untoldAnswers } from '../store/approvals.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { cancel, turn } from '../store/schema.ts';
 import { recoverTurn } from './recover-turn.ts';
+import { settleLate } from './settle-late.ts';
 
 export interface Swept {
   readonly told: number;
@@ -15,7 +16,7 @@ const AT_ONCE = 500;
 
 /**
  * Finds what a lost notice or a killed process left behind: waiting sessions are told, cancels are passed on,
- * dead turns get their end.
+ * dead turns get their end, effects that nobody could tell about are asked for again.
  */
 export async function sweep(deps: Deps): Promise<Swept> {
   const waiting = await waitingSessions(deps);
@@ -29,6 +30,7 @@ export async function sweep(deps: Deps): Promise<Swept> {
   for (const { id } of open) {
     if (await isStamped(deps, id)) recovered += 1;
   }
+  await settleLate(deps);
   return { told: waiting.length, recovered };
 }
 

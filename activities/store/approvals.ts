@@ -60,6 +60,8 @@ export type Answered =
   | { readonly kind: 'recorded'; readonly turn: string; readonly session: string }
   /** It has its answer already; that one stands, and is told again. */
   | { readonly kind: 'answered_before'; readonly answer: ApprovalAnswer; readonly by: string | null }
+  /** The turn has ended over it; the answer starts the next one. */
+  | { readonly kind: 'late'; readonly session: string }
   | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' }
   | { readonly kind: 'unknown' };
 
@@ -70,16 +72,20 @@ export async function answerApproval(db: Db, tenant: string, given: NewAnswer): 
     await tx.execute(sql`
       select from pawl.turn t join pawl.approval a on a.turn = t.id where a.id = ${given.approval} for share of t`);
     const { rows } = await tx.execute<Row>(sql`
-      select a.answer, a.answered_by as by, a.expires_at <= clock_timestamp() as expired, a.call, t.id as turn,
+      select a.answer, a.answered_by as by, a.asked->>'kind' as kind, a.expires_at <= clock_timestamp() as expired, a.call, t.id as turn,
              t.session, t.ended_at is not null as ended
       from pawl.approval a join pawl.turn t on t.id = a.turn join pawl.session s on s.id = t.session
       where a.id = ${given.approval} and s.tenant = ${tenant} for no key update of a`);
     const [row] = rows;
     if (!row) return { kind: 'unknown' };
     if (row.answer) return { kind: 'answered_before', answer: row.answer, by: row.by };
-    if (row.ended) return { kind: 'stale', why: 'turn_ended' };
-    if (row.expired) return { kind: 'stale', why: 'expired' };
-    if (given.message) await insertInput(tx, { ...given.message, turn: row.turn });
+    const isWait = row.kind !== 'permission';
+    if (row.ended && !(isWait && given.message)) return { kind: 'stale', why: 'turn_ended' };
+    if (row.expired && !isWait) return { kind: 'stale', why: 'expired' };
+    if (given.message) {
+      const kind = isWait ? 'call_back' : 'steer';
+      await insertInput(tx, { ...given.message, kind, ...(row.ended ? {} : { turn: row.turn }) });
+    }
     await tx
       .update(approval)
       .set({
@@ -91,11 +97,13 @@ export async function answerApproval(db: Db, tenant: string, given: NewAnswer): 
       })
       .where(eq(approval.id, given.approval));
     await recordEvents(tx, row.session, [answeredEvent(given.approval, row.call, row.turn, given.answer, given.by)]);
+    if (row.ended) return { kind: 'late', session: row.session };
     return { kind: 'recorded', turn: row.turn, session: row.session };
   });
 }
 
 interface Row extends Record<string, unknown> {
+  readonly kind: Asked['kind'];
   readonly answer: ApprovalAnswer | null;
   readonly by: string | null;
   readonly expired: boolean;
@@ -190,4 +198,14 @@ export async function untoldAnswers(db: Db, olderThanMs: number): Promise<{ turn
 /** The turn has drawn its conclusion from the answer. */
 export async function markSettled(tx: Tx, id: string): Promise<void> {
   await tx.update(approval).set({ settledAt: sql`clock_timestamp()` }).where(eq(approval.id, id));
+}
+
+/** Whether its turn has drawn the conclusion, or can't any more. */
+export async function isSettled(db: Db, id: string): Promise<boolean> {
+  const [row] = await db
+    .select({ settledAt: approval.settledAt, endedAt: turn.endedAt })
+    .from(approval)
+    .innerJoin(turn, eq(turn.id, approval.turn))
+    .where(eq(approval.id, id));
+  return row === undefined || row.settledAt !== null || row.endedAt !== null;
 }

@@ -175,7 +175,7 @@ with won as (
 )
 select case when exists (select from won) then $2 else (select status from pawl.call where key = $1) end as status`;
 
-function finished(closing: CallClosing): NewEvent {
+export function finished(closing: Pick<CallClosing, 'key' | 'turn' | 'tool' | 'status' | 'note'>): NewEvent {
   const { key, tool, status, note } = closing;
   return {
     key: `finished/${key}`,

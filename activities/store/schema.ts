@@ -313,6 +313,8 @@ export const call = pawl.table(
 
 /** What a person was shown; kept with the wait, so that a decision never depends on a rule that is gone. */
 export interface Asked {
+  /** `permission`: may this call run; `question`: an answer for the agent; `event`: something outside has happened. */
+  readonly kind: 'permission' | 'question' | 'event';
   readonly tool: string;
   readonly subject: string | null;
   readonly arguments: string;

@@ -1,3 +1,4 @@
+import { askUser } from './ask-user.ts';
 import type { Tool } from './define-tool.ts';
 import { editFile } from './edit-file.ts';
 import { type HttpOptions, httpGetTool } from './http-get.ts';
@@ -5,9 +6,11 @@ import { httpRequestTool } from './http-request.ts';
 import { listFiles } from './list-files.ts';
 import { readFile } from './read-file.ts';
 import { readOutput } from './read-output.ts';
+import { reportBlocked } from './report-blocked.ts';
 import { searchText } from './search-text.ts';
 import { shell } from './shell.ts';
 import { todoWrite } from './todo-write.ts';
+import { waitFor } from './wait-for.ts';
 import { writeFile } from './write-file.ts';
 
 /** Tools that every agent may name. Those with files and commands are rooted in the session's workspace. */
@@ -21,6 +24,9 @@ export function builtinToolsFor(http: HttpOptions): readonly Tool[] {
     shell,
     readOutput,
     todoWrite,
+    askUser,
+    waitFor,
+    reportBlocked,
     httpGetTool(http),
     httpRequestTool(http),
   ] as readonly Tool[];

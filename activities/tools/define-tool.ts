@@ -69,6 +69,13 @@ export interface Fault {
   readonly message: string;
 }
 
+/** What a waiting call waits for. A `report` waits for nothing: the turn ends BLOCKED at once, with what it says. */
+export type WaitPlan =
+  | { readonly kind: 'question'; readonly text: string; readonly forMs: number }
+  | { readonly kind: 'event'; readonly text: string; readonly forMs: number }
+  | { readonly kind: 'time'; readonly untilMs: number }
+  | { readonly kind: 'report'; readonly on: 'input' | 'event' };
+
 export interface Tool<Args = unknown> {
   readonly name: string;
   readonly description: string;
@@ -86,6 +93,8 @@ export interface Tool<Args = unknown> {
   subject?(args: Args): Subject;
   /** Set where a call changes nothing but the file that its subject names, inside the workspace. */
   readonly within?: 'workspace';
+  /** For `runs: 'wait'`: what the call waits for, as a timer and a condition that hold no worker. */
+  wait?(args: Args, nowMs: number): WaitPlan;
   /** Runs before the effect is marked started; what it returns is kept with the mark. */
   prepare?(args: Args, context: ToolContext): Promise<unknown>;
   run(args: Args, context: ToolContext): Promise<ToolResult>;
@@ -106,6 +115,7 @@ export interface ToolDefinition<Args> {
   readonly locks?: Tool<Args>['locks'];
   readonly subject?: NonNullable<Tool<Args>['subject']>;
   readonly within?: 'workspace';
+  readonly wait?: NonNullable<Tool<Args>['wait']>;
   readonly prepare?: NonNullable<Tool<Args>['prepare']>;
   readonly run: Tool<Args>['run'];
   readonly reconcile?: NonNullable<Tool<Args>['reconcile']>;
@@ -126,4 +136,21 @@ export function defineTool<Args>(definition: ToolDefinition<Args>): Tool<Args> {
     locks: () => [],
     ...definition,
   };
+}
+
+export interface WaitDefinition<Args> {
+  readonly name: string;
+  readonly description: string;
+  readonly input: Tool<Args>['input'];
+  readonly wait: NonNullable<Tool<Args>['wait']>;
+}
+
+/** Defines a tool that waits: for a person, for something outside, or for a time. */
+export function defineWait<Args>(definition: WaitDefinition<Args>): Tool<Args> {
+  return defineTool<Args>({
+    ...definition,
+    runs: 'wait',
+    effect: 'none',
+    run: () => Promise.resolve({ isError: true, text: 'This call waits; it does not run.', note: 'not_run' }),
+  });
 }

@@ -80,7 +80,7 @@ async function apply(tx: Tx, judged: Judged): Promise<{ verdict: GateVerdict; ev
   const args = await changeArguments(tx, row, judgement.args);
   if (judgement.kind === 'ask') {
     const { expiryMs, onExpiry } = guards.permissions;
-    const asked = { ...judgement.summary, arguments: args, onExpiry };
+    const asked = { kind: 'permission' as const, ...judgement.summary, arguments: args, onExpiry };
     const opened = await openApproval(tx, { turn: owner.id, call: row.key, asked, expiryMs });
     const verdict = { kind: 'ask', approval: opened.row.id, untilMs: opened.row.expiresAt.getTime() } as const;
     return { verdict, events: [opened.event] };

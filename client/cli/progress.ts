@@ -13,6 +13,8 @@ const MARKS: Readonly<Record<CallStatus, string>> = {
   unknown_ends_turn: '?',
   denied: '⊘',
   fused: '·',
+  blocked_on_input: '…',
+  blocked_on_event: '…',
 };
 
 const ARGUMENT_WIDTH = 60;

@@ -120,6 +120,9 @@ export const ApprovalsSchema = z
             session: z.string(),
             turn: z.string(),
             asked: z.object({
+              kind: z.enum(['permission', 'question', 'event']).openapi({
+                description: 'A question or an event is answered by `message`, with its text.',
+              }),
               tool: z.string(),
               subject: z.string().nullable(),
               arguments: z.string().openapi({ description: 'JSON, as the model wrote it or a hook changed it.' }),

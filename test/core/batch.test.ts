@@ -10,7 +10,7 @@ const reads = (...keys: string[]) => ({ locks: keys.map(read) });
 const writes = (...keys: string[]) => ({ effect: 'idempotent', locks: keys.map(write) }) as const;
 const alone = { effect: 'once', locks: [] } as const;
 
-type State = Exclude<BatchCall['state'], 'asking'>;
+type State = Exclude<BatchCall['state'], 'asking' | 'waiting'>;
 type Line = readonly [change: Partial<CallRef>, state: State];
 const lines = (...all: readonly Line[]): BatchCall[] =>
   all.map(([change, state], ordinal) => ({ ref: ref(ordinal, change), state }));

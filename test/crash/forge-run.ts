@@ -7,9 +7,11 @@ import { join } from 'node:path';
 import { eq } from 'drizzle-orm';
 import { inject } from 'vitest';
 import { readEvents } from '../../activities/store/events.ts';
-import { call, effect, turn } from '../../activities/store/schema.ts';
+import { call, effect, session, turn } from '../../activities/store/schema.ts';
+import { ChainCache, loadChain } from '../../activities/store/transcript.ts';
 import { createRuns, type Runs } from '../../client/runs.ts';
 import { type ChatRequest, callTools, countToolResults, lastUserText, type Reply, say } from '../../testing/index.ts';
+import type { JournalEvent } from '../../workflows/core/journal.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import type { Forge, ForgeFault } from '../support/forge.ts';
 import { until } from '../support/until.ts';
@@ -139,12 +141,23 @@ export class ForgeRun {
     );
     const [made] = await db.select().from(call).where(eq(call.turn, id));
     const [ledger] = await db.select().from(effect).where(eq(effect.turn, id));
-    const events = (await readEvents(db, this.#session, 0, 1_000)).map(({ event }) => event);
-    return { turn: row, call: made ?? null, effect: ledger ?? null, events };
+    return { turn: row, call: made ?? null, effect: ledger ?? null, events: await this.events() };
+  }
+
+  async events(): Promise<JournalEvent[]> {
+    return (await readEvents(this.house.database.db, this.#session, 0, 1_000)).map(({ event }) => event);
+  }
+
+  /** What the model is told of the call. */
+  async resultText(): Promise<string> {
+    const { db } = this.house.database;
+    const [owner] = await db.select().from(session).where(eq(session.id, this.#session));
+    const chain = await loadChain(db, new ChainCache(), owner?.head ?? '');
+    return chain.flatMap(({ body }) => (body.kind === 'tool_result' ? [body.text] : [])).join('\n');
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#workers.map((worker) => worker.kill()));
+    await Promise.all([...this.#workers].map((worker) => worker.kill()));
     const { temporal, taskQueue } = this.house;
     await temporal.schedule
       .getHandle(`${taskQueue}-recovery`)

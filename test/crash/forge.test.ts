@@ -46,10 +46,12 @@ it('exactly one pull request, the worker alive, however the answer is lost', { t
   }),
 );
 
-it('exactly one pull request, whatever happens: random runs', { timeout: LIMIT_MS }, async () => {
+// About a second of a processor for each run: a minute where two are free.
+it('exactly one pull request, whatever happens: random runs', { timeout: 600_000 }, async () => {
   const seed = Number(process.env.FORGE_SEED ?? Math.floor(Math.random() * 2 ** 31));
   const count = Number(process.env.FORGE_RUNS ?? 50);
   console.log(`forge: ${count} runs, FORGE_SEED=${seed}`);
+  const begun = Date.now();
   const random = randomOf(seed);
   const pick = <T>(from: readonly T[]) => from[Math.floor(random() * from.length)] as T;
   const plans = Array.from({ length: count }, (): Plan => ({ fault: pick(FAULTS), disturbance: pick(DISTURBANCES) }));
@@ -61,6 +63,7 @@ it('exactly one pull request, whatever happens: random runs', { timeout: LIMIT_M
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, () => inRun((run) => lane(run)())));
+  console.log(`forge: ${count} runs in ${Math.round((Date.now() - begun) / 1_000)} s`);
   expect(failures, `FORGE_SEED=${seed}`).toEqual([]);
 });
 

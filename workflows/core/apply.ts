@@ -1,7 +1,7 @@
-import { allReturned, endingCall } from './batch.ts';
-import { answerArrived, decided, gated } from './deciding.ts';
+import { allReturned, blockingCall, endingCall } from './batch.ts';
+import { answerArrived, decided, gated, waitSeen } from './deciding.ts';
 import type { End } from './ends.ts';
-import { endOfCode, endOfFuse, endOfReply, endOfUnknownEffect } from './endings.ts';
+import { endOfCode, endOfFuse, endOfReply, endOfReport, endOfUnknownEffect } from './endings.ts';
 import { afterFailure } from './failures.ts';
 import { POLICY } from './policy.ts';
 import { NO_USAGE, type SampleOutcome, type Usage } from './sample-outcome.ts';
@@ -18,6 +18,8 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
       return sampled(drained(state, event.drained, event.outcome), event.outcome, event.dice);
     case 'gated':
       return gated(state, event.ordinal, event.verdict);
+    case 'wait_seen':
+      return waitSeen(state, event.ordinal, event);
     case 'answer_arrived':
       return answerArrived(state, event.approval);
     case 'decided':
@@ -117,6 +119,8 @@ function batchReturned(state: TurnState): TurnState {
   if (!allReturned(calls)) return kept;
   const fused = fuse === null ? null : endOfFuse(fuse);
   if (fused) return ending(kept, fused);
+  const blockedOn = blockingCall(calls);
+  if (blockedOn) return ending(kept, endOfReport(blockedOn));
   const inbox = fuse?.input && !kept.inbox.includes(fuse.input) ? [...kept.inbox, fuse.input] : kept.inbox;
   return {
     ...kept,
@@ -138,7 +142,7 @@ function withCall(state: TurnState, ordinal: number, to: 'running' | CallStatus)
 
 /** A call begins once and comes back once. */
 function mayBecome(from: BatchCall['state'], to: BatchCall['state']): boolean {
-  return from === 'queued' || (from === 'running' && to !== 'running');
+  return from === 'queued' || ((from === 'running' || from === 'waiting') && to !== 'running');
 }
 
 function ending(state: TurnState, end: End): TurnState {

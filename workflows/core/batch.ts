@@ -24,13 +24,19 @@ export function allReturned(calls: readonly BatchCall[]): boolean {
   return calls.every((call) => !isOpen(call));
 }
 
+/** A call on which the turn ends BLOCKED. */
+export function blockingCall(calls: readonly BatchCall[]): 'awaiting_input' | 'external_dependency' | null {
+  if (calls.some((call) => call.state === 'blocked_on_input')) return 'awaiting_input';
+  return calls.some((call) => call.state === 'blocked_on_event') ? 'external_dependency' : null;
+}
+
 /** A call whose unknown outcome ends the turn. */
 export function endingCall(calls: readonly BatchCall[]): BatchCall | undefined {
   return calls.find((call) => call.state === 'unknown_ends_turn');
 }
 
 function isOpen(call: BatchCall): boolean {
-  return call.state === 'queued' || call.state === 'running' || call.state === 'asking';
+  return call.state === 'queued' || call.state === 'running' || call.state === 'asking' || call.state === 'waiting';
 }
 
 /** The first call in the model's order that nobody has judged for good; nothing runs before it is. */

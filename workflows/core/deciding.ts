@@ -19,8 +19,18 @@ export function gated(state: TurnState, ordinal: number, verdict: GateVerdict): 
 export function answerArrived(state: TurnState, approval: string): TurnState {
   if (state.phase.kind !== 'batch') return state;
   const calls = state.phase.calls.map((call) =>
-    call.state === 'asking' && call.approval === approval ? { ...call, untilMs: 0 } : call,
+    (call.state === 'asking' || call.state === 'waiting') && call.approval === approval ? { ...call, untilMs: 0 } : call,
   );
+  return { ...state, phase: { ...state.phase, calls } };
+}
+
+/** A waiting call was looked at: it waits (still). */
+export function waitSeen(state: TurnState, ordinal: number, seen: { wait: string; untilMs: number }): TurnState {
+  if (state.phase.kind !== 'batch') return state;
+  const calls = state.phase.calls.map((call): BatchCall => {
+    const waits = call.ref.ordinal === ordinal && (call.state === 'running' || call.state === 'waiting');
+    return waits ? { ref: call.ref, state: 'waiting', approval: seen.wait, untilMs: seen.untilMs } : call;
+  });
   return { ...state, phase: { ...state.phase, calls } };
 }
 

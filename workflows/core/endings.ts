@@ -63,6 +63,11 @@ export function endOfFuse({ cause, approval }: Fuse): End | null {
   }
 }
 
+/** The model said, by a call, what it waits for. */
+export function endOfReport(detail: 'awaiting_input' | 'external_dependency'): End {
+  return { reason: 'BLOCKED', detail, decidedBy: 'model', signal: { name: 'model_report' }, phase: 'waiting' };
+}
+
 /** Recovery stamps this one: the turn closes without an end record of its own. */
 export function endOfUnknownEffect(): End {
   return {

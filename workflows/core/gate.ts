@@ -1,4 +1,4 @@
-import type { CallRef } from './tools.ts';
+import type { CallRef, CallStatus } from './tools.ts';
 
 /** What the gate says of one call, on its final arguments. */
 export type GateVerdict =
@@ -20,6 +20,11 @@ export type Decision =
   | { readonly kind: 'expired' }
   /** Nobody has answered yet. */
   | { readonly kind: 'pending'; readonly untilMs: number };
+
+/** How a waiting call stands: its row in the store is the one truth. */
+export type WaitLook =
+  | { readonly kind: 'waiting'; readonly wait: string; readonly untilMs: number }
+  | { readonly kind: 'over'; readonly status: CallStatus };
 
 /** Why the rest of a batch was stopped: a person's word, or nobody's in time. What the world does is never one. */
 export interface Fuse {

@@ -44,6 +44,15 @@ export interface GateRequest {
   readonly ordinal: number;
 }
 
+/** A look at a waiting call. */
+export interface WaitRequest {
+  readonly fence: RunIdentity;
+  readonly assistant: string;
+  readonly ordinal: number;
+  /** A message has come: the wait is over whatever it waits for. */
+  readonly interrupted: boolean;
+}
+
 /** What an answered, or expired, approval means for its call. */
 export interface DecisionRequest {
   readonly fence: RunIdentity;

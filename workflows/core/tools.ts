@@ -45,4 +45,8 @@ export type CallStatus =
   /** refused by plan, hook, rule or policy, or by a person: it never ran */
   | 'denied'
   /** not started, because of a person’s answer to an earlier call of the batch */
-  | 'fused';
+  | 'fused'
+  /** a wait that is not over, or a report of the model: the turn ends BLOCKED on a person's answer */
+  | 'blocked_on_input'
+  /** the same, on something outside that is to happen */
+  | 'blocked_on_event';

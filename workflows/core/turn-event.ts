@@ -13,7 +13,8 @@ export type TurnEvent = { readonly atMs: number } & (
       readonly dice: number;
     }
   | { readonly kind: 'gated'; readonly ordinal: number; readonly verdict: GateVerdict }
-  /** Somebody answered an approval: look into the store now instead of at its expiry. */
+  | { readonly kind: 'wait_seen'; readonly ordinal: number; readonly wait: string; readonly untilMs: number }
+  /** Somebody answered an approval, or what a call waits for: look into the store now instead of at its expiry. */
   | { readonly kind: 'answer_arrived'; readonly approval: string }
   | { readonly kind: 'decided'; readonly ordinal: number; readonly decision: Decision }
   | { readonly kind: 'call_started'; readonly ordinal: number }

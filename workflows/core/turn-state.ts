@@ -11,6 +11,7 @@ import type { CallRef, CallStatus } from './tools.ts';
 export type BatchCall = { readonly ref: CallRef } & (
   | { readonly state: 'queued' | 'running' | CallStatus }
   | { readonly state: 'asking'; readonly approval: string; readonly untilMs: number }
+  | { readonly state: 'waiting'; readonly approval: string; readonly untilMs: number }
 );
 
 /** Where the loop stands. Fields belong to the phase that has them. */
@@ -117,7 +118,8 @@ export function endPhaseOf(phase: Phase): EndPhase {
     case 'resting':
       return 'resting';
     case 'batch':
-      return phase.calls.some((call) => call.state === 'asking') ? 'gate' : 'tools';
+      if (phase.calls.some((call) => call.state === 'asking')) return 'gate';
+      return onlyWaits(phase.calls) ? 'waiting' : 'tools';
     case 'ending':
       return 'ending';
   }
@@ -125,5 +127,10 @@ export function endPhaseOf(phase: Phase): EndPhase {
 
 /** Nobody works: the clock of running time stands still. */
 export function isWaiting(phase: Phase): boolean {
-  return phase.kind === 'resting' || (phase.kind === 'batch' && phase.calls.some((call) => call.state === 'asking'));
+  if (phase.kind !== 'batch') return phase.kind === 'resting';
+  return phase.calls.some((call) => call.state === 'asking') || onlyWaits(phase.calls);
+}
+
+function onlyWaits(calls: readonly BatchCall[]): boolean {
+  return calls.some((call) => call.state === 'waiting') && !calls.some((call) => call.state === 'running');
 }

@@ -13,13 +13,22 @@ const LONG = 'trigger-long-running-operation';
 const EVERYTHING = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'));
 
 it('the official server over stdio: its tools, its results, its death in the middle of a call', async () => {
-  const hub = hubOf({ all: { command: process.execPath, args: [EVERYTHING, 'stdio'], effects: { 'get-sum': 'idempotent', [LONG]: 'once' } } });
+  const hub = hubOf({
+    all: {
+      command: process.execPath,
+      args: [EVERYTHING, 'stdio'],
+      effects: { 'get-sum': 'idempotent', [LONG]: 'once' },
+    },
+  });
   const tools = await hub.list();
   const tool = (name: string) => tools.find((each) => each.name === `mcp__all__${name}`)!;
   expect([tool('echo').effect, tool('get-sum').effect]).toEqual(['none', 'idempotent']);
   expect(await use(tool('echo'), { message: 'hello' })).toEqual({ isError: false, text: 'Echo: hello' });
   expect(await use(tool('get-sum'), { a: 2, b: 3 })).toMatchObject({ text: 'The sum of 2 and 3 is 5.' });
-  expect(parseArguments(tool('get-sum'), '{"a":"2"}')).toMatchObject({ ok: false, text: expect.stringContaining('- a: must be number') });
+  expect(parseArguments(tool('get-sum'), '{"a":"2"}')).toMatchObject({
+    ok: false,
+    text: expect.stringContaining('- a: must be number'),
+  });
   // Described, never pasted.
   const image = await use(tool('get-tiny-image'));
   expect(image.text).toMatch(/\[image, image\/png, \d+ bytes; not shown\]/);
@@ -30,11 +39,14 @@ it('the official server over stdio: its tools, its results, its death in the mid
   expect(resource.text).toMatch(/\[resource, demo:\/\/\S*, text\/plain, \d+ characters; not shown\]/);
   // Whoever wants its text can page through it.
   expect(resource.output?.toString()).toContain('Resource 1: This is a plaintext resource');
-  expect(JSON.parse((await use(tool('get-structured-content'), { location: 'Chicago' })).text)).toMatchObject({ conditions: expect.any(String) });
+  expect(JSON.parse((await use(tool('get-structured-content'), { location: 'Chicago' })).text)).toMatchObject({
+    conditions: expect.any(String),
+  });
 
   // All of it can be stored, and shown to each kind of provider.
   const stored = createRegistry(tools).describe(tools.map(({ name }) => name));
-  for (const rules of ['plain', 'openai', 'openai_strict'] as const) expect(lowerTools(stored, rules).leftOut).toEqual([]);
+  for (const rules of ['plain', 'openai', 'openai_strict'] as const)
+    expect(lowerTools(stored, rules).leftOut).toEqual([]);
 
   const pending = use(tool(LONG), { duration: 600, steps: 600 });
   pending.catch(() => {});

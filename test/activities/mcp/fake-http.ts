@@ -24,15 +24,30 @@ export interface FakeHttp {
   readonly sessions: readonly string[];
   readonly headers: readonly IncomingMessage['headers'][];
   readonly methods: readonly string[];
+  /** The idempotency key of each call. */
+  readonly keys: readonly (string | null)[];
+  stop(): void;
   answerWith(...next: readonly Answering[]): void;
   forgetSessions(): void;
+}
+
+interface Params {
+  readonly name: string;
+  readonly protocolVersion: string;
+  readonly _meta?: Readonly<Record<string, string>>;
 }
 
 const result = { content: [{ type: 'text', text: 'done' }] };
 
 /** A streamable HTTP server that applies each call's effect before it answers in the way that it was told. */
 export async function fakeHttp(tools: readonly object[]): Promise<FakeHttp> {
-  const state = { effects: [] as string[], sessions: [] as string[], headers: [] as IncomingMessage['headers'][], methods: [] as string[] };
+  const state = {
+    effects: [] as string[],
+    sessions: [] as string[],
+    headers: [] as IncomingMessage['headers'][],
+    methods: [] as string[],
+    keys: [] as (string | null)[],
+  };
   let live = new Set<string>();
   const answers: Answering[] = [];
   const server = createServer(async (request, response) => {
@@ -40,7 +55,7 @@ export async function fakeHttp(tools: readonly object[]): Promise<FakeHttp> {
     state.headers.push(request.headers);
     let body = '';
     for await (const chunk of request) body += String(chunk);
-    const { id, method, params } = JSON.parse(body) as { id?: number; method: string; params: { name: string; protocolVersion: string } };
+    const { id, method, params } = JSON.parse(body) as { id?: number; method: string; params: Params };
     state.methods.push(method);
     const reply = (value: unknown) => json(response, { jsonrpc: '2.0', id, result: value });
     if (method === 'initialize') {
@@ -49,23 +64,26 @@ export async function fakeHttp(tools: readonly object[]): Promise<FakeHttp> {
       live.add(session);
       response.setHeader('mcp-session-id', session);
       const { protocolVersion } = params;
-      return void reply({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'f', version: '1' } });
+      return reply({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'f', version: '1' } });
     }
     if (!live.has(String(request.headers['mcp-session-id']))) return void response.writeHead(404).end('session gone');
     if (id === undefined) return void response.writeHead(202).end();
-    if (method === 'ping') return void reply({});
-    if (method === 'tools/list') return void reply({ tools });
+    if (method === 'ping') return reply({});
+    if (method === 'tools/list') return reply({ tools });
     state.effects.push(params.name);
+    state.keys.push(params._meta?.['pawl/idempotencyKey'] ?? null);
     act(answers.shift() ?? 'json', id, response, live);
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  onTestFinished(() => {
+  const stop = () => {
     server.closeAllConnections();
     server.close();
-  });
+  };
+  onTestFinished(stop);
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
     ...state,
+    stop,
     answerWith: (...next) => void answers.push(...next),
     forgetSessions: () => void (live = new Set()),
   };

@@ -44,7 +44,14 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method, params } = JSON.parse(line);
   if (method === 'initialize') {
     const { protocolVersion } = params;
-    say({ id, result: { protocolVersion, capabilities: { tools: { listChanged: true } }, serverInfo: { name: 'f', version: '1' } } });
+    say({
+      id,
+      result: {
+        protocolVersion,
+        capabilities: { tools: { listChanged: true } },
+        serverInfo: { name: 'f', version: '1' },
+      },
+    });
   } else if (method === 'tools/list') {
     say({ id, result: { tools: JSON.parse(readFileSync(join(folder, 'tools.json'), 'utf8')) } });
   } else if (method === 'tools/call') {

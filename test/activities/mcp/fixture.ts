@@ -14,7 +14,7 @@ export interface Fixture {
   readonly folder: string;
   readonly server: McpServer;
   lines(name: 'starts' | 'effects' | 'cancelled'): readonly string[];
-  offer(tools: readonly object[]): void;
+  offer(tools: readonly unknown[]): void;
   breakIt(): void;
   repair(): void;
 }
@@ -23,10 +23,10 @@ export const reads = { annotations: { readOnlyHint: true } };
 export const offered = (name: string, more: object = {}) => ({ name, inputSchema: { type: 'object' }, ...more });
 
 /** The misbehaving server, with a folder of its own. */
-export function fixture(tools: readonly object[], more: object = {}): Fixture {
+export function fixture(tools: readonly unknown[], more: object = {}): Fixture {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'pawl-mcp-')));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const offer = (list: readonly object[]) => writeFileSync(join(folder, 'tools.json'), JSON.stringify(list));
+  const offer = (list: readonly unknown[]) => writeFileSync(join(folder, 'tools.json'), JSON.stringify(list));
   offer(tools);
   return {
     folder,

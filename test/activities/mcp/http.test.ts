@@ -9,7 +9,10 @@ describe('a server over HTTP, the effect applied', () => {
   it.each<Answering>(['json', 'sse'])('an answer as %s', async (how) => {
     const server = await fakeHttp(once);
     server.answerWith(how);
-    expect(await use(await toolOf(hubOf({ h: server }), 'mcp__h__act'))).toEqual({ isError: false, text: 'done' });
+    expect(await use(await toolOf(hubOf({ h: { url: server.url } }), 'mcp__h__act'))).toEqual({
+      isError: false,
+      text: 'done',
+    });
     expect(server.effects).toEqual(['act']);
   });
 
@@ -23,7 +26,7 @@ describe('a server over HTTP, the effect applied', () => {
     ['gateway_closed', 'closed'],
   ])('%s: unknown, counted once, and the next call works', async (how, code) => {
     const server = await fakeHttp(once);
-    const tool = await toolOf(hubOf({ h: server }), 'mcp__h__act');
+    const tool = await toolOf(hubOf({ h: { url: server.url } }), 'mcp__h__act');
     server.answerWith(how);
     await expect(use(tool)).rejects.toMatchObject({ name: 'McpCallLost', code });
     expect(server.effects).toEqual(['act']);
@@ -33,9 +36,12 @@ describe('a server over HTTP, the effect applied', () => {
 
   it('an answer after the time limit: unknown, counted once, and the server is told', async () => {
     const server = await fakeHttp(once);
-    const tool = await toolOf(hubOf({ h: server }), 'mcp__h__act');
+    const tool = await toolOf(hubOf({ h: { url: server.url } }), 'mcp__h__act');
     server.answerWith('never');
-    await expect(use(tool, {}, AbortSignal.timeout(500))).rejects.toMatchObject({ name: 'McpCallLost', code: 'timeout' });
+    await expect(use(tool, {}, AbortSignal.timeout(500))).rejects.toMatchObject({
+      name: 'McpCallLost',
+      code: 'timeout',
+    });
     expect(server.effects).toEqual(['act']);
     await vi.waitFor(() => expect(server.methods.at(-1)).toBe('notifications/cancelled'));
   });
@@ -44,7 +50,7 @@ describe('a server over HTTP, the effect applied', () => {
     '%s, of a tool that only reads: asked once more',
     async (how) => {
       const server = await fakeHttp(reader);
-      const tool = await toolOf(hubOf({ h: server }), 'mcp__h__act');
+      const tool = await toolOf(hubOf({ h: { url: server.url } }), 'mcp__h__act');
       server.answerWith(how);
       expect(await use(tool)).toEqual({ isError: false, text: 'done' });
       expect(server.effects).toEqual(['act', 'act']);
@@ -56,7 +62,7 @@ describe('a server over HTTP, the effect applied', () => {
 
   it('a request turned away at the door is an error, not an unknown', async () => {
     const server = await fakeHttp(once);
-    const tool = await toolOf(hubOf({ h: server }), 'mcp__h__act');
+    const tool = await toolOf(hubOf({ h: { url: server.url } }), 'mcp__h__act');
     server.answerWith('unauthorized');
     expect(await use(tool)).toMatchObject({ isError: true, note: 'mcp_http_401' });
   });
@@ -66,7 +72,7 @@ describe('a server over HTTP, the effect applied', () => {
     ['none', reader],
   ])('a session that has expired is begun again before a call with effect %s', async (_, tools) => {
     const server = await fakeHttp(tools);
-    const tool = await toolOf(hubOf({ h: server }), 'mcp__h__act');
+    const tool = await toolOf(hubOf({ h: { url: server.url } }), 'mcp__h__act');
     server.forgetSessions();
     // Two at once want one new session.
     const results = await Promise.all([use(tool), use(tool)]);
@@ -88,10 +94,25 @@ describe('a server over HTTP, the effect applied', () => {
     vi.unstubAllEnvs();
   });
 
-  it('a key goes along only with a tool that the config calls keyed', async () => {
-    const server = await fakeHttp([offered('act', reads)]);
-    const tool = await toolOf(hubOf({ h: { url: server.url, effects: { act: 'keyed' } } }), 'mcp__h__act');
-    expect(tool.effect).toBe('keyed');
-    expect(await use(tool)).toMatchObject({ text: 'done' });
+  it('the key of a call goes along only with a tool that the config calls keyed', async () => {
+    const server = await fakeHttp([offered('act', reads), offered('other')]);
+    const hub = hubOf({ h: { url: server.url, effects: { act: 'keyed' } } });
+    const [act, other] = [await toolOf(hub, 'mcp__h__act'), await toolOf(hub, 'mcp__h__other')];
+    expect([act.effect, other.effect]).toEqual(['keyed', 'once']);
+    await use(act);
+    await use(other);
+    expect(server.keys).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/), null]);
+  });
+
+  it('that offers other tools at the next turn is believed, and one that is gone has none', async () => {
+    const tools = [offered('act')];
+    const server = await fakeHttp(tools);
+    const hub = hubOf({ h: { url: server.url } });
+    await hub.list();
+    tools.push(offered('more'));
+    expect((await hub.list()).map(({ name }) => name)).toEqual(['mcp__h__act', 'mcp__h__more']);
+    server.stop();
+    expect(await hub.list()).toEqual([]);
+    expect(hub.status().h).toMatchObject({ state: 'connecting', tools: 0 });
   });
 });

@@ -46,7 +46,9 @@ describe('a server on stdio', () => {
   // The exit is seen before the last bytes of the pipe.
   it('that answers and leaves has answered', async () => {
     const { server } = fixture([offered('answer_and_leave')]);
-    expect(await use(await toolOf(hubOf({ f: server }), 'mcp__f__answer_and_leave'))).toMatchObject({ text: 'last words' });
+    expect(await use(await toolOf(hubOf({ f: server }), 'mcp__f__answer_and_leave'))).toMatchObject({
+      text: 'last words',
+    });
   });
 
   it('that is dead is started once for two calls at the same time', async () => {
@@ -69,7 +71,11 @@ describe('a server on stdio', () => {
     await until('its death is known', () => hub.status().f!.state === 'down');
     const down = { isError: true, note: 'mcp_down', text: expect.stringContaining('"f" is down, so act did not run') };
     expect(await use(act)).toMatchObject(down);
-    expect(hub.status().f).toMatchObject({ state: 'given_up', starts: 5, why: expect.stringContaining('no such database\ufffd') });
+    expect(hub.status().f).toMatchObject({
+      state: 'given_up',
+      starts: 5,
+      why: expect.stringContaining('no such database\ufffd'),
+    });
     expect(await use(act)).toMatchObject(down);
     expect(lines('starts')).toHaveLength(5);
     expect(lines('effects')).toEqual([]);
@@ -140,9 +146,17 @@ describe('a server on stdio', () => {
     const { server } = fixture([offered('environment')], { env: { TOKEN: 'given', NONE: undefined } });
     const { text } = await use(await toolOf(hubOf({ f: server }), 'mcp__f__environment'));
     expect(text).not.toContain('hidden');
-    expect(Object.keys(JSON.parse(text) as object).sort()).toEqual(
-      ['CI', 'GIT_TERMINAL_PROMPT', 'HOME', 'LANG', 'PAGER', 'PATH', 'PAWL_CALL', 'TERM', 'TOKEN'],
-    );
+    expect(Object.keys(JSON.parse(text) as object).sort()).toEqual([
+      'CI',
+      'GIT_TERMINAL_PROMPT',
+      'HOME',
+      'LANG',
+      'PAGER',
+      'PATH',
+      'PAWL_CALL',
+      'TERM',
+      'TOKEN',
+    ]);
   });
 
   it('ends with the hub', async () => {

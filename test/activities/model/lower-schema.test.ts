@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { type JsonObject, parseJson } from '../../../activities/model/json.ts';
 import { lowerSchema, lowerTools } from '../../../activities/model/lower-schema.ts';
 import { jsonSchemaInput } from '../../../activities/mcp/json-schema-input.ts';
@@ -11,9 +12,17 @@ const object = (properties: object, more: object = {}): JsonObject => ({ type: '
 const closed = (properties: object): JsonObject =>
   object(properties, { required: Object.keys(properties), additionalProperties: false });
 
-const node = { type: 'object', properties: { value: { type: 'string' }, next: { $ref: '#/$defs/node' } }, required: ['value'] };
+const node = {
+  type: 'object',
+  properties: { value: { type: 'string' }, next: { $ref: '#/$defs/node' } },
+  required: ['value'],
+};
 const recursive = object({ first: { $ref: '#/$defs/node' } }, { required: ['first'], $defs: { node } });
-const big = object(Object.fromEntries(Array.from({ length: 4_000 }, (_, n) => [`field_${n}`, { type: 'string', description: 'x'.repeat(20) }])));
+const big = object(
+  Object.fromEntries(
+    Array.from({ length: 4_000 }, (_, n) => [`field_${n}`, { type: 'string', description: 'x'.repeat(20) }]),
+  ),
+);
 
 type Row = {
   readonly of: string;
@@ -27,13 +36,21 @@ type Row = {
 const rows: readonly Row[] = [
   {
     of: 'anyOf at the top',
-    schema: { anyOf: [object({ id: { type: 'integer' } }, { required: ['id'] }), object({ name: { type: 'string' } }, { required: ['name'] })] },
+    schema: {
+      anyOf: [
+        object({ id: { type: 'integer' } }, { required: ['id'] }),
+        object({ name: { type: 'string' } }, { required: ['name'] }),
+      ],
+    },
     openai: object({ id: { type: 'integer' }, name: { type: 'string' } }),
     strict: closed({ id: { type: ['integer', 'null'] }, name: { type: ['string', 'null'] } }),
   },
   {
     of: 'anyOf at the top that only says what is required',
-    schema: object({ a: { type: 'string' }, b: { type: 'string' } }, { anyOf: [{ required: ['a'] }, { required: ['a', 'b'] }] }),
+    schema: object(
+      { a: { type: 'string' }, b: { type: 'string' } },
+      { anyOf: [{ required: ['a'] }, { required: ['a', 'b'] }] },
+    ),
     openai: object({ a: { type: 'string' }, b: { type: 'string' } }, { required: ['a'] }),
     strict: closed({ a: { type: 'string' }, b: { type: ['string', 'null'] } }),
   },
@@ -75,14 +92,21 @@ const rows: readonly Row[] = [
     openai: object({ at: object({ x: { type: 'number' } }, { required: ['x'] }) }, { required: ['at'] }),
     strict: closed({ at: closed({ x: { type: 'number' } }) }),
   },
-  { of: 'an object of any fields', schema: object({ data: { type: 'object' } }), openai: object({ data: { type: 'object' } }), strict: 'loose' },
+  {
+    of: 'an object of any fields',
+    schema: object({ data: { type: 'object' } }),
+    openai: object({ data: { type: 'object' } }),
+    strict: 'loose',
+  },
   {
     of: 'a recursive reference',
     schema: recursive,
     openai: recursive,
     strict: {
       ...closed({ first: { $ref: '#/$defs/node' } }),
-      $defs: { node: closed({ value: { type: 'string' }, next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } }) },
+      $defs: {
+        node: closed({ value: { type: 'string' }, next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } }),
+      },
     },
   },
   {
@@ -93,7 +117,10 @@ const rows: readonly Row[] = [
   },
   {
     of: 'a reference as the root',
-    schema: { $ref: '#/definitions/Args', definitions: { Args: object({ id: { type: 'string' } }, { required: ['id'] }) } },
+    schema: {
+      $ref: '#/definitions/Args',
+      definitions: { Args: object({ id: { type: 'string' } }, { required: ['id'] }) },
+    },
     openai: object({ id: { type: 'string' } }, { required: ['id'] }),
     strict: closed({ id: { type: 'string' } }),
   },
@@ -111,9 +138,18 @@ const rows: readonly Row[] = [
   },
   {
     of: 'several types',
-    schema: object({ a: { type: ['string', 'null'] }, b: { type: ['string', 'array'], items: { type: 'string' } } }, { required: ['a', 'b'] }),
-    openai: object({ a: { type: ['string', 'null'] }, b: { type: ['string', 'array'], items: { type: 'string' } } }, { required: ['a', 'b'] }),
-    strict: closed({ a: { type: ['string', 'null'] }, b: { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }] } }),
+    schema: object(
+      { a: { type: ['string', 'null'] }, b: { type: ['string', 'array'], items: { type: 'string' } } },
+      { required: ['a', 'b'] },
+    ),
+    openai: object(
+      { a: { type: ['string', 'null'] }, b: { type: ['string', 'array'], items: { type: 'string' } } },
+      { required: ['a', 'b'] },
+    ),
+    strict: closed({
+      a: { type: ['string', 'null'] },
+      b: { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }] },
+    }),
   },
   {
     of: 'const',
@@ -127,18 +163,34 @@ const rows: readonly Row[] = [
       $schema: 'http://json-schema.org/draft-04/schema#',
       id: 'http://example.com/tool',
       ...object({ at: { $ref: '#/definitions/point' } }, { required: ['at'] }),
-      definitions: { point: object({ x: { type: 'number', minimum: 0, exclusiveMinimum: true } }, { required: ['x'], additionalProperties: false }) },
+      definitions: {
+        point: object(
+          { x: { type: 'number', minimum: 0, exclusiveMinimum: true } },
+          { required: ['x'], additionalProperties: false },
+        ),
+      },
     },
     openai: {
       ...object({ at: { $ref: '#/$defs/point' } }, { required: ['at'] }),
-      $defs: { point: object({ x: { type: 'number', exclusiveMinimum: 0 } }, { required: ['x'], additionalProperties: false }) },
+      $defs: {
+        point: object({ x: { type: 'number', exclusiveMinimum: 0 } }, { required: ['x'], additionalProperties: false }),
+      },
     },
-    strict: { ...closed({ at: { $ref: '#/$defs/point' } }), $defs: { point: closed({ x: { type: 'number', exclusiveMinimum: 0 } }) } },
+    strict: {
+      ...closed({ at: { $ref: '#/$defs/point' } }),
+      $defs: { point: closed({ x: { type: 'number', exclusiveMinimum: 0 } }) },
+    },
   },
   {
     of: 'a list without items, and a tuple',
-    schema: object({ list: { type: 'array' }, pair: { type: 'array', items: [{ type: 'string' }, { type: 'number' }] } }),
-    openai: object({ list: { type: 'array', items: {} }, pair: { type: 'array', items: { anyOf: [{ type: 'string' }, { type: 'number' }] } } }),
+    schema: object({
+      list: { type: 'array' },
+      pair: { type: 'array', items: [{ type: 'string' }, { type: 'number' }] },
+    }),
+    openai: object({
+      list: { type: 'array', items: {} },
+      pair: { type: 'array', items: { anyOf: [{ type: 'string' }, { type: 'number' }] } },
+    }),
     strict: 'loose',
   },
   {
@@ -167,7 +219,8 @@ describe.each(rows)('$of', ({ schema, openai, strict }) => {
   });
 });
 
-const nested = (levels: number) => parseJson(`${'{"type":"object","properties":{"a":'.repeat(levels)}{}${'}}'.repeat(levels)}`) as JsonObject;
+const nested = (levels: number) =>
+  parseJson(`${'{"type":"object","properties":{"a":'.repeat(levels)}{}${'}}'.repeat(levels)}`) as JsonObject;
 
 describe('what no provider can be shown', () => {
   it.each([
@@ -176,7 +229,8 @@ describe('what no provider can be shown', () => {
     ['a reference to elsewhere', object({ a: { $ref: 'https://example.com/a.json' } }), 'leads out of the schema'],
     ['no object', { type: 'array', items: {} }, 'no object'],
   ])('%s', (_, schema, why) => {
-    for (const rules of RULES) expect(lowerSchema(schema, rules)).toEqual({ ok: false, why: expect.stringContaining(why) });
+    for (const rules of RULES)
+      expect(lowerSchema(schema, rules)).toEqual({ ok: false, why: expect.stringContaining(why) });
   });
 
   it.each([
@@ -196,7 +250,8 @@ describe('what no provider can be shown', () => {
   });
 
   it('leaves that tool out and says why; the others stay', () => {
-    const tool = (name: string, parameters: JsonObject) => ({ name, description: 'd', parameters, effect: 'none', runs: 'activity' }) as const;
+    const tool = (name: string, parameters: JsonObject) =>
+      ({ name, description: 'd', parameters, effect: 'none', runs: 'activity' }) as const;
     const tools = [tool('good', object({})), tool('huge', big)];
     const lowered = lowerTools(tools, 'openai');
     expect(lowered.tools.map(({ name }) => name)).toEqual(['good']);
@@ -207,7 +262,12 @@ describe('what no provider can be shown', () => {
 
 describe('arguments are checked by the original', () => {
   const tool = (schema: JsonObject) =>
-    defineTool({ name: 't', description: 'd', input: jsonSchemaInput(schema), run: async () => ({ isError: false, text: '' }) });
+    defineTool({
+      name: 't',
+      description: 'd',
+      input: jsonSchemaInput(schema),
+      run: async () => ({ isError: false, text: '' }),
+    });
   const canonical = (schema: JsonObject, raw: string) => {
     const parsed = parseArguments(tool(schema), raw);
     return parsed.ok ? parsed.canonical : parsed.text;
@@ -225,13 +285,35 @@ describe('arguments are checked by the original', () => {
   it.each([
     // Strict mode: null for an optional field means that it is absent, at any depth.
     [optional, '{"both":null,"note":null}', '{"both":null}'],
-    [optional, '{"both":null,"deep":{"a":null,"b":null},"list":[{"c":null},{"c":"x"}]}', '{"both":null,"deep":{},"list":[{},{"c":"x"}]}'],
-    [{ anyOf: [object({ id: { type: 'integer' } }, { required: ['id'] }), object({ name: { type: 'string' } }, { required: ['name'] })] }, '{"id":1,"name":null}', '{"id":1,"name":null}'],
+    [
+      optional,
+      '{"both":null,"deep":{"a":null,"b":null},"list":[{"c":null},{"c":"x"}]}',
+      '{"both":null,"deep":{},"list":[{},{"c":"x"}]}',
+    ],
+    [
+      {
+        anyOf: [
+          object({ id: { type: 'integer' } }, { required: ['id'] }),
+          object({ name: { type: 'string' } }, { required: ['name'] }),
+        ],
+      },
+      '{"id":1,"name":null}',
+      '{"id":1,"name":null}',
+    ],
     [object({ url: { type: 'string', format: 'uri' } }), '{"url":"not one"}', '{"url":"not one"}'],
     [rows.find(({ of }) => of === 'draft-04')!.schema, '{"at":{"x":1}}', '{"at":{"x":1}}'],
     // It can't be compiled, so the server is the one who checks.
     [object({ a: { $ref: 'https://example.com/a.json' } }), '{"a":1}', '{"a":1}'],
   ])('%# fits', (schema, raw, expected) => expect(canonical(schema, raw)).toBe(expected));
+
+  it('a zod schema sees nested nulls of strict mode as absent too', () => {
+    const input = z.object({ deep: z.object({ a: z.string().optional(), b: z.string().nullable() }).optional() });
+    const own = defineTool({ name: 't', description: 'd', input, run: async () => ({ isError: false, text: '' }) });
+    expect(parseArguments(own, '{"deep":{"a":null,"b":null}}')).toMatchObject({
+      ok: true,
+      canonical: '{"deep":{"b":null}}',
+    });
+  });
 
   it.each([
     [optional, '{}', "must have required property 'both'"],
@@ -239,8 +321,11 @@ describe('arguments are checked by the original', () => {
     [object({ a: { enum: ['x', 'y'] } }), '{"a":"z"}', '- a: must be equal to one of the allowed values: ["x","y"]'],
     [object({}, { additionalProperties: false }), '{"b":1}', 'must NOT have additional properties: "b"'],
     [rows.find(({ of }) => of === 'draft-04')!.schema, '{"at":{"x":0}}', '- at.x: must be > 0'],
-    [{ anyOf: [object({ id: {} }, { required: ['id'] }), object({ name: {} }, { required: ['name'] })] }, '{}', 'must match a schema in anyOf'],
+    [
+      { anyOf: [object({ id: {} }, { required: ['id'] }), object({ name: {} }, { required: ['name'] })] },
+      '{}',
+      'must match a schema in anyOf',
+    ],
     [recursive, '{"first":{"value":"a","next":{"value":1}}}', '- first.next.value: must be string'],
   ])('%# does not fit', (schema, raw, expected) => expect(canonical(schema, raw)).toContain(expected));
 });
-

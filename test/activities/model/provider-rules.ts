@@ -4,8 +4,30 @@ import type { SchemaRules } from '../../../activities/model/lower-schema.ts';
 const FORMATS = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid'];
 const TOP_BANS = ['anyOf', 'oneOf', 'allOf', 'enum', 'not', '$ref'];
 const STRICT_WORDS = [
-  ...['type', 'title', 'description', 'enum', 'pattern', 'format', 'multipleOf', 'minimum', 'maximum', 'exclusiveMinimum'],
-  ...['exclusiveMaximum', 'minItems', 'maxItems', 'items', 'properties', 'required', 'additionalProperties', 'anyOf', '$ref', '$defs'],
+  ...[
+    'type',
+    'title',
+    'description',
+    'enum',
+    'pattern',
+    'format',
+    'multipleOf',
+    'minimum',
+    'maximum',
+    'exclusiveMinimum',
+  ],
+  ...[
+    'exclusiveMaximum',
+    'minItems',
+    'maxItems',
+    'items',
+    'properties',
+    'required',
+    'additionalProperties',
+    'anyOf',
+    '$ref',
+    '$defs',
+  ],
 ];
 
 /** What a provider would say about the parameters of a function; empty if it takes them. Written from its refusals. */
@@ -22,7 +44,11 @@ function visit(part: unknown, root: JsonObject, strict: boolean): string {
   if (!node) return 'no schema object';
   const fault = strict ? strictFault(node) : looseFault(node);
   if (fault) return fault;
-  if (typeof node.$ref === 'string' && node.$ref !== '#' && !asObject(asObject(root.$defs)?.[node.$ref.slice('#/$defs/'.length)])) {
+  if (
+    typeof node.$ref === 'string' &&
+    node.$ref !== '#' &&
+    !asObject(asObject(root.$defs)?.[node.$ref.slice('#/$defs/'.length)])
+  ) {
     return `${node.$ref} leads nowhere`;
   }
   const parts = [
@@ -38,7 +64,8 @@ function looseFault(node: JsonObject): string {
   if (node.format !== undefined && !FORMATS.includes(asText(node.format))) return `format ${asText(node.format)}`;
   const additional = asObject(node.additionalProperties);
   if (additional && Object.keys(additional).length === 0) return 'additionalProperties {}';
-  if ((node.type === 'array' || asArray(node.type).includes('array')) && !asObject(node.items)) return 'array without items';
+  if ((node.type === 'array' || asArray(node.type).includes('array')) && !asObject(node.items))
+    return 'array without items';
   if ('definitions' in node || '$schema' in node) return 'an old dialect';
   return typeof node.exclusiveMinimum === 'boolean' ? 'a flag beside a bound' : '';
 }

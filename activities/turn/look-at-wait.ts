@@ -1,0 +1,107 @@
+import { ApplicationFailure } from '@temporalio/common';
+import { eq } from 'drizzle-orm';
+import type { WaitLook } from '../../workflows/core/gate.ts';
+import type { WaitRequest } from '../../workflows/core/requests.ts';
+import type { CallStatus } from '../../workflows/core/tools.ts';
+import type { Deps } from '../deps.ts';
+import { approvalIdOf, type ApprovalRow, markSettled, openApproval } from '../store/approvals.ts';
+import type { Tx } from '../store/database.ts';
+import { recordEvents } from '../store/events.ts';
+import { enterRun, lockTurn } from '../store/fence.ts';
+import { effectKey, sha256, storable } from '../store/hash.ts';
+import { type CallRow, finished, readCall } from '../store/ledger.ts';
+import { ownerOf, type TurnOwner } from '../store/owners.ts';
+import { call, commit, input } from '../store/schema.ts';
+import { findCommit } from '../store/turn-commit.ts';
+import type { WaitPlan } from '../tools/define-tool.ts';
+import { parseArguments } from '../tools/parse-arguments.ts';
+import { confirmRun, knownRuns } from './runs.ts';
+
+/** Opens a wait, or looks whether it is over; the row in the store decides, and the first result stands. */
+export async function lookAtWait(deps: Deps, request: WaitRequest): Promise<WaitLook> {
+  const { db } = deps.database;
+  await enterRun(db, request.fence, knownRuns, confirmRun(deps));
+  const owner = await ownerOf(db, request.fence.turn);
+  const row = await readCall(db, effectKey(request.assistant, request.ordinal));
+  if (!row) throw ApplicationFailure.nonRetryable('The call is not in the store.', 'tool.call_missing');
+  if (row.call.status) return { kind: 'over', status: row.call.status };
+  const found = deps.tools.lookup(row.call.tool);
+  const parsed = found.ok ? parseArguments(found.tool, row.call.arguments) : null;
+  const plan = found.ok && parsed?.ok ? (found.tool.wait?.(parsed.args, Date.now()) ?? null) : null;
+  const look = await db.transaction(async (tx) => {
+    await lockTurn(tx, request.fence);
+    return await lookIn(tx, { request, owner, row: row.call, plan });
+  });
+  deps.notifier.moved(owner.stream);
+  return look;
+}
+
+interface Looking {
+  readonly request: WaitRequest;
+  readonly owner: TurnOwner;
+  readonly row: CallRow;
+  readonly plan: WaitPlan | null;
+}
+
+async function lookIn(tx: Tx, at: Looking): Promise<WaitLook> {
+  const { plan, request } = at;
+  if (plan === null) return await over(tx, at, 'error', 'This tool no longer waits for anything.');
+  if (plan.kind === 'report') {
+    const status = plan.on === 'input' ? 'blocked_on_input' : 'blocked_on_event';
+    return await over(tx, at, status, 'Noted. The work stops here until what is needed has come.');
+  }
+  if (request.interrupted) return await over(tx, at, 'ok', 'The wait was interrupted by a message, which follows.');
+  if (plan.kind === 'time') {
+    const untilMs = await pinned(tx, at, plan.untilMs);
+    if (untilMs <= Date.now()) return await over(tx, at, 'ok', 'The time is over.');
+    return { kind: 'waiting', wait: approvalIdOf(at.row.key), untilMs };
+  }
+  return await lookForAnswer(tx, at, plan);
+}
+
+async function lookForAnswer(tx: Tx, at: Looking, plan: WaitPlan & { kind: 'question' | 'event' }): Promise<WaitLook> {
+  const { row, owner } = at;
+  const asked = { kind: plan.kind, tool: row.tool, subject: plan.text, arguments: row.arguments, onExpiry: 'block' } as const;
+  const opened = await openApproval(tx, { turn: owner.id, call: row.key, asked, expiryMs: plan.forMs });
+  const answer = opened.row.answer === null ? null : await answerText(tx, opened.row);
+  if (answer !== null) {
+    await markSettled(tx, opened.row.id);
+    return await over(tx, at, 'ok', answer);
+  }
+  const untilMs = opened.row.expiresAt.getTime();
+  if (untilMs <= Date.now()) return await over(tx, at, STILL[plan.kind].status, STILL[plan.kind].text);
+  await recordEvents(tx, owner.session, [opened.event]);
+  return { kind: 'waiting', wait: opened.row.id, untilMs };
+}
+
+const STILL = {
+  question: { status: 'blocked_on_input', text: 'Still waiting: nobody has answered yet. The work stops here until then.' },
+  event: { status: 'blocked_on_event', text: 'Still waiting: it has not happened yet. The work stops here until then.' },
+} as const satisfies Record<string, { status: CallStatus; text: string }>;
+
+/** The answer becomes this call's result, so its input is consumed by it. */
+async function answerText(tx: Tx, { answer, input: id }: ApprovalRow): Promise<string> {
+  if (id === null) return `The person did not answer: ${answer}.`;
+  const [row] = await tx.update(input).set({ status: 'consumed' }).where(eq(input.id, id)).returning();
+  return row?.body ?? 'The answer is gone.';
+}
+
+/** The time is fixed at the first look, whatever is repeated. */
+async function pinned(tx: Tx, { row, owner, request }: Looking, untilMs: number): Promise<number> {
+  const key = sha256('wait', row.key);
+  const before = await findCommit<{ untilMs: number }>(tx, key);
+  if (before) return before.untilMs;
+  await tx.insert(commit).values({ key, turn: owner.id, run: request.fence.run, result: { untilMs } });
+  return untilMs;
+}
+
+async function over(tx: Tx, { row, owner }: Looking, status: CallStatus, text: string): Promise<WaitLook> {
+  await tx
+    .update(call)
+    .set({ status, result: storable(text), finishedAt: new Date() })
+    .where(eq(call.key, row.key));
+  await recordEvents(tx, owner.session, [
+    finished({ key: row.key, turn: owner.id, tool: row.tool, status, note: null }),
+  ]);
+  return { kind: 'over', status };
+}

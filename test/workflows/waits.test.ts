@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createRuns, type OpenApproval, type Runs } from '../../client/index.ts';
+import { callTools, type ChatRequest, countToolResults, lastUserText, type Reply, say } from '../../testing/index.ts';
+import { type TestHouse, testHouse } from '../support/test-house.ts';
+import { until } from '../support/until.ts';
+
+let at: TestHouse;
+let runs: Runs;
+
+const ASKS: Readonly<Record<string, { name: string; arguments: unknown }>> = {
+  question: { name: 'ask_user', arguments: { question: 'Which colour?' } },
+  event: { name: 'wait_for', arguments: { event: 'the build is done' } },
+  short: { name: 'wait_for', arguments: { event: 'never', seconds: 1 } },
+  time: { name: 'wait_for', arguments: { seconds: 1 } },
+  blocked: { name: 'report_blocked', arguments: { on: 'event', what: 'The licence server must be up.' } },
+};
+
+function rules(request: ChatRequest): Reply {
+  const ask = ASKS[lastUserText(request)];
+  return ask && countToolResults(request) === 0 ? callTools([ask]) : say('Done.');
+}
+
+beforeAll(async () => {
+  at = await testHouse({ rules, agent: { tools: ['ask_user', 'wait_for', 'report_blocked'] } });
+  runs = createRuns(at.house);
+});
+afterAll(async () => {
+  await at.close();
+});
+
+async function open(session: string): Promise<OpenApproval> {
+  return await until('an open wait', async () => (await runs.approvals('default')).find((each) => each.session === session));
+}
+
+async function result(session: string): Promise<string | undefined> {
+  const messages = await at.transcript(session);
+  return messages.find((message) => message.kind === 'tool_result')?.text;
+}
+
+it('the answer of a person becomes the result of the call, and is no input of its own', async () => {
+  const { session } = await at.submit('question');
+  const { id, asked } = await open(session);
+  expect(asked).toMatchObject({ kind: 'question', subject: 'Which colour?' });
+  await runs.answer('default', id, { answer: 'message', by: 'pat', text: 'Blue.' });
+  expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
+  expect((await at.transcript(session)).map((message) => message.kind)).toEqual(['user', 'assistant', 'tool_result', 'assistant']);
+  expect(await result(session)).toBe('Blue.');
+});
+
+it('an event that is reported ends the wait for it', async () => {
+  const { session } = await at.submit('event');
+  const { id } = await open(session);
+  await runs.answer('default', id, { answer: 'message', by: 'ci', text: 'The build is green.' });
+  await at.ended(session);
+  expect(await result(session)).toBe('The build is green.');
+});
+
+it('a steering message cuts a wait short and is read next', async () => {
+  const { session } = await at.submit('event');
+  await open(session);
+  await at.send(session, 'steer', 'Never mind the build.');
+  expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
+  expect(await result(session)).toBe('The wait was interrupted by a message, which follows.');
+  expect((await at.transcript(session)).map((message) => message.kind)).toEqual([
+    'user',
+    'assistant',
+    'tool_result',
+    'user',
+    'assistant',
+  ]);
+});
+
+it('a time is waited for to its end', async () => {
+  const { session } = await at.submit('time');
+  expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
+  expect(await result(session)).toBe('The time is over.');
+});
+
+it('what has not come in time ends the turn BLOCKED, and comes in as the next turn when it does', async () => {
+  const { session } = await at.submit('short');
+  const { id } = await open(session);
+  expect(await at.ended(session)).toMatchObject({ endReason: 'BLOCKED', endDetail: 'external_dependency', endDecidedBy: 'model' });
+  expect(await runs.answer('default', id, { answer: 'message', by: 'ci', text: 'It has happened.' })).toEqual({ kind: 'recorded' });
+  expect(await at.ended(session, 2)).toMatchObject({ endReason: 'COMPLETED' });
+  const texts = (await at.transcript(session)).flatMap((message) => (message.kind === 'user' ? [message.text] : []));
+  expect(texts).toEqual(['short', 'It has happened.']);
+});
+
+it('a report ends the turn BLOCKED at once', async () => {
+  const { session } = await at.submit('blocked');
+  expect(await at.ended(session)).toMatchObject({ endReason: 'BLOCKED', endDetail: 'external_dependency', endPhase: 'waiting' });
+});
+
+it('a cancel ends a wait at once, and the waiting was no running time', async () => {
+  const job = await at.submit('event');
+  await open(job.session);
+  await runs.cancel('default', job.job, { by: 'pat' });
+  expect(await at.ended(job.session)).toMatchObject({ endReason: 'ABORTED', endDetail: 'user_cancel', endPhase: 'waiting' });
+});
