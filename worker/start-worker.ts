@@ -2,7 +2,10 @@ import { join } from 'node:path';
 import { ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
 import { type Logger, pino } from 'pino';
+import type { Deps } from '../activities/deps.ts';
 import { type Activities, createActivities } from '../activities/index.ts';
+import { createMcpHub } from '../activities/mcp/hub.ts';
+import { withRemoteTools } from '../activities/mcp/remote-registry.ts';
 import { temporalEngine } from '../activities/engine/temporal-engine.ts';
 import { createChatCompletionsPort } from '../activities/model/chat-completions.ts';
 import type { ModelPort } from '../activities/model/port.ts';
@@ -36,7 +39,10 @@ export async function startWorker(house: House, settings: WorkerSettings): Promi
   installRuntime(log);
   const connection = await NativeConnection.connect({ address: house.addresses.temporal });
   const notifier = new StreamNotifier(house.database.pool);
-  const activities = activitiesOf(house, notifier, log);
+  const hub = createMcpHub(config.mcp, { log });
+  const tools = hub.servers.length > 0 ? withRemoteTools(config.registry, hub) : config.registry;
+  await tools.refresh?.();
+  const activities = activitiesOf(house, { notifier, log, tools });
   const bundle = await workflowBundle(join(config.home, 'cache'));
   const common = { connection, namespace: config.temporalNamespace, ...SETTINGS };
   const workers = [
@@ -48,6 +54,7 @@ export async function startWorker(house: House, settings: WorkerSettings): Promi
   await ensureRecovery(house);
   return run(workers, settings, async () => {
     notifier.close();
+    await hub.close();
     await connection.close();
   });
 }
@@ -93,7 +100,7 @@ function shutdown(workers: readonly Worker[]): void {
   }
 }
 
-function activitiesOf(house: House, notifier: StreamNotifier, log: Logger): Activities {
+function activitiesOf(house: House, { notifier, log, tools }: Pick<Deps, 'notifier' | 'log' | 'tools'>): Activities {
   const { config } = house;
   const ports = new Map(Object.values(config.providers).map((provider) => [provider.name, portOf(provider)]));
   const keyNames = Object.values(config.providers).flatMap(({ apiKeyEnv }) => apiKeyEnv ?? []);
@@ -103,7 +110,7 @@ function activitiesOf(house: House, notifier: StreamNotifier, log: Logger): Acti
     notifier,
     engine: temporalEngine(house.temporal, config.taskQueue),
     model: (name) => ports.get(name) ?? NO_SUCH_PROVIDER,
-    tools: config.registry,
+    tools,
     hooks: config.hooks,
     masker: createMasker(() => secretsOf(process.env, keyNames)),
     host: thisHost(),
@@ -112,9 +119,10 @@ function activitiesOf(house: House, notifier: StreamNotifier, log: Logger): Acti
   });
 }
 
-function portOf({ baseUrl, apiKeyEnv }: Provider): ModelPort {
+function portOf({ baseUrl, apiKeyEnv, schemas }: Provider): ModelPort {
   return createChatCompletionsPort({
     baseUrl,
+    schemas,
     apiKey: () => (apiKeyEnv === null ? 'none' : process.env[apiKeyEnv] || undefined),
   });
 }

@@ -3,6 +3,7 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import { NO_USAGE } from '../../workflows/core/sample-outcome.ts';
 import { Exchange } from './exchange.ts';
 import type { ModelListener, ModelPort, ModelRequest, ModelResult } from './port.ts';
+import type { SchemaRules } from './lower-schema.ts';
 import { noteOf } from './redact.ts';
 import { type ExtraFields, toChatMessages, toChatTools } from './to-chat-messages.ts';
 
@@ -18,6 +19,8 @@ export interface ChatCompletionsOptions {
   readonly stallMs?: number;
   /** How long the usage may take after the finish reason. */
   readonly usageWaitMs?: number;
+  /** Which JSON Schema the provider takes; `openai` if left out. */
+  readonly schemas?: SchemaRules;
   /** Default `send`. */
   readonly extraFields?: ExtraFields;
   /** By default the newer name for api.openai.com, whose newer models refuse the older one, and `max_tokens` elsewhere. */
@@ -77,7 +80,7 @@ function toBody(request: ModelRequest, options: ChatCompletionsOptions): ChatCom
   return {
     model,
     messages: toChatMessages(request.messages, { instructions, model, extraFields }),
-    ...(tools.length > 0 ? { tools: toChatTools(tools) } : {}),
+    ...(tools.length > 0 ? { tools: toChatTools(tools, options.schemas ?? 'openai') } : {}),
     [options.outputCapField ?? capFieldOf(options.baseUrl)]: request.outputTokens,
     stream: true,
     stream_options: { include_usage: true },

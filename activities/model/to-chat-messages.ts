@@ -1,5 +1,6 @@
 import type { ChatCompletionFunctionTool, ChatCompletionMessageParam } from 'openai/resources/chat/completions';
 import type { Message } from '../../workflows/core/transcript.ts';
+import { lowerTools, type SchemaRules } from './lower-schema.ts';
 import type { StoredTool } from '../store/schema.ts';
 import { CALL_EXTRAS } from './accumulate.ts';
 import { asObject, type JsonObject, parseJson } from './json.ts';
@@ -40,10 +41,16 @@ export function toChatMessages(messages: readonly Message[], target: ChatTarget)
   return chat;
 }
 
-export function toChatTools(tools: readonly StoredTool[]): ChatCompletionFunctionTool[] {
-  return tools.map(({ name, description, parameters }) => ({
+/** What a provider's schema dialect can't express is left out; the original still validates the arguments. */
+export function toChatTools(tools: readonly StoredTool[], rules: SchemaRules): ChatCompletionFunctionTool[] {
+  return lowerTools(tools, rules).tools.map(({ name, description, parameters, strict }) => ({
     type: 'function',
-    function: { name, description: clean(description), parameters: { type: 'object', properties: {}, ...parameters } },
+    function: {
+      name,
+      description: clean(description),
+      parameters: { type: 'object', properties: {}, ...parameters },
+      ...(strict ? { strict } : {}),
+    },
   }));
 }
 

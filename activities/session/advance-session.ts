@@ -12,6 +12,8 @@ export interface AdvanceRequest {
 /** One look of a session at its queue: acknowledges, opens the next turn, or says what to forward. */
 export async function advanceSession(deps: Deps, request: AdvanceRequest): Promise<Advance> {
   const { db } = deps.database;
+  // A turn may open now: its list of tools is pinned with it.
+  if (request.started === null) await deps.tools.refresh?.();
   const next = await advance(db, request.session, request.started, (names) => deps.tools.describe(names));
   const [row] = await db.select({ stream: session.stream }).from(session).where(eq(session.id, request.session));
   if (row) deps.notifier.moved(row.stream);

@@ -15,6 +15,8 @@ export interface Registry {
   lookup(name: string, offered?: readonly string[]): Lookup;
   /** What is stored and shown to the model, in the order of the names. Throws on a name that is not registered. */
   describe(names: readonly string[]): StoredTool[];
+  /** For tools that come and go: looks again which there are. */
+  refresh?(): Promise<void>;
 }
 
 /** Throws on what would fail later: names that are taken or refused by providers, inputs that are no JSON object. */

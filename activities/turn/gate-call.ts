@@ -20,6 +20,7 @@ import type { Tool } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { changeArguments } from './change-arguments.ts';
 import { answeredRef, refOf } from './call-ref.ts';
+import { findTool } from './find-tool.ts';
 import { guardsOf } from './guards.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 
@@ -33,7 +34,7 @@ export async function gate(deps: Deps, request: GateRequest): Promise<GateVerdic
   if (before) return before;
   const row = await readCall(db, key);
   if (!row) throw ApplicationFailure.nonRetryable('The call is not in the store.', 'tool.call_missing');
-  const found = deps.tools.lookup(row.call.tool);
+  const found = await findTool(deps, row.call.tool);
   const guards = await guardsOf(deps, owner, Context.current().cancellationSignal);
   const judgement: Judgement = found.ok
     ? await beating(newId('att'), () => judge({ tool: found.tool, effect: row.call.effect, args: row.call.arguments }, guards))

@@ -14,6 +14,7 @@ import { runActing } from './acting.ts';
 import { type CallOutcome, failed, giveUpUnlessCancelled, returned } from './call-outcome.ts';
 import { insist } from './insist.ts';
 import { CUT_TEXTS } from './results.ts';
+import { findTool } from './find-tool.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 import { attemptRun, isStopped, type ToolAttempt } from './tool-attempt.ts';
 
@@ -59,7 +60,7 @@ async function attemptCall(
   if (lostSoFar() >= POLICY.lostAttempts.ofOneCall) {
     throw ApplicationFailure.nonRetryable('Too many attempts of one call were lost.', 'tool.attempts_lost');
   }
-  const found = deps.tools.lookup(row.call.tool);
+  const found = await findTool(deps, row.call.tool);
   const parsed = found.ok ? parseArguments(found.tool, row.call.arguments) : found;
   if (!found.ok || !('args' in parsed)) return await refuse(deps, owner, row, 'text' in parsed ? parsed.text : '');
   const at: ToolAttempt = { ...mine, deps, owner, call: row.call, tool: found.tool, args: parsed.args };

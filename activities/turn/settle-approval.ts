@@ -22,6 +22,7 @@ import type { Tool } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { refOf } from './call-ref.ts';
 import { changeArguments } from './change-arguments.ts';
+import { findTool } from './find-tool.ts';
 import { denied } from './gate-call.ts';
 import { guardsOf } from './guards.ts';
 import { confirmRun, knownRuns } from './runs.ts';
@@ -58,7 +59,7 @@ async function judgeYes(deps: Deps, owner: TurnOwner, id: string): Promise<Yes |
   const [row] = await db.select().from(approval).where(eq(approval.id, id));
   if (row?.answer !== 'approved') return null;
   const stored = await readCall(db, row.call);
-  const found = deps.tools.lookup(row.asked.tool);
+  const found = await findTool(deps, row.asked.tool);
   if (!stored || !found.ok) return 'tool_gone';
   const guards = await guardsOf(deps, owner, Context.current().cancellationSignal);
   const asked = { tool: found.tool, effect: stored.call.effect, args: row.asked.arguments };

@@ -13,7 +13,7 @@ import { ChainCache, loadChain } from '../../activities/store/transcript.ts';
 import type { Tool } from '../../activities/tools/define-tool.ts';
 import { type ScriptedProvider, type ScriptedProviderOptions, startScriptedProvider } from '../../testing/index.ts';
 import { type Config, resolveConfig } from '../../worker/config/load.ts';
-import type { AgentDefinition } from '../../worker/config/define.ts';
+import type { AgentDefinition, PawlDefinition } from '../../worker/config/define.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import { type RunningWorker, startWorker } from '../../worker/start-worker.ts';
 import type { RecordedEvent } from '../../workflows/core/journal.ts';
@@ -41,6 +41,8 @@ export interface TestHouseOptions extends ScriptedProviderOptions {
   readonly agent?: Partial<AgentDefinition>;
   /** More agents, by name; each is like the first one but for what it says. */
   readonly others?: readonly (Partial<AgentDefinition> & { readonly name: string })[];
+  /** More of the config: hooks, MCP servers. */
+  readonly definition?: Pick<PawlDefinition, 'hooks' | 'mcp'>;
   readonly tools?: readonly Tool[];
   /** Start a worker at once; true if left out. */
   readonly worker?: boolean;
@@ -120,7 +122,7 @@ function testConfig(options: TestHouseOptions, baseUrl: string, folder: string, 
     ...options.agent,
   };
   const config = resolveConfig(
-    { agents: [agent, ...(options.others ?? []).map((other) => ({ ...agent, ...other }))], tools: options.tools ?? [], providers: { scripted: { baseUrl, apiKeyEnv: null } }, taskQueue: `t-${randomBytes(6).toString('hex')}` },
+    { ...options.definition, agents: [agent, ...(options.others ?? []).map((other) => ({ ...agent, ...other }))], tools: options.tools ?? [], providers: { scripted: { baseUrl, apiKeyEnv: null } }, taskQueue: `t-${randomBytes(6).toString('hex')}` },
     null,
   );
   mkdirSync(join(folder, 'home'));

@@ -1,4 +1,6 @@
 import type { Limits } from '../../workflows/core/policy.ts';
+import type { McpServers } from '../../activities/mcp/servers.ts';
+import type { SchemaRules } from '../../activities/model/lower-schema.ts';
 import type { Tool } from '../../activities/tools/define-tool.ts';
 import type { HookDefinition, PermissionsDefinition } from './guards.ts';
 
@@ -25,12 +27,16 @@ export interface ProviderDefinition {
   readonly baseUrl?: string;
   /** Name of the variable that holds the key; `null` for a provider that needs none. */
   readonly apiKeyEnv?: string | null;
+  /** Which JSON Schema its tools may have: `openai` (default), `openai_strict`, or `plain` for whatever comes. */
+  readonly schemas?: SchemaRules;
 }
 
 export interface PawlDefinition {
   readonly agents: readonly AgentDefinition[];
   readonly tools?: readonly Tool[];
   readonly providers?: Readonly<Record<string, ProviderDefinition>>;
+  /** MCP servers by name; agents name their tools `mcp__<server>__<tool>` or `mcp__<server>__*`. */
+  readonly mcp?: McpServers;
   /** Functions or commands that are asked before a call, or told of what happened. */
   readonly hooks?: readonly HookDefinition[];
   /** Folder that every workspace must lie in; relative to the config file. */

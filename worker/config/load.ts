@@ -6,12 +6,14 @@ import { z } from 'zod';
 import { builtinTools } from '../../activities/tools/builtin.ts';
 import type { Tool } from '../../activities/tools/define-tool.ts';
 import { createHooks, type Hooks } from '../../activities/gate/hooks.ts';
+import type { McpServers } from '../../activities/mcp/servers.ts';
 import { createRegistry, type Registry } from '../../activities/tools/registry.ts';
 import type { StoredAgent } from '../../activities/store/schema.ts';
 import { DEFAULT_LIMITS } from '../../workflows/core/policy.ts';
 import { SetupError } from '../setup-error.ts';
 import { DEFAULT_DEFINITION } from './default.ts';
 import type { AgentDefinition, PawlDefinition } from './define.ts';
+import { isRemoteToolOf, mcpShape, resolveMcp } from './mcp.ts';
 import { hookShape, permissionsShape, resolvePermissions } from './guards.ts';
 import { resolveProviders, type Provider } from './providers.ts';
 
@@ -24,6 +26,7 @@ export interface Config {
   readonly agents: readonly StoredAgent[];
   readonly registry: Registry;
   readonly hooks: Hooks;
+  readonly mcp: McpServers;
   readonly providers: Readonly<Record<string, Provider>>;
   readonly workspaceRoot: string;
   readonly workspaceKind: 'host' | 'shared';
@@ -97,9 +100,14 @@ const Shape = z.object({
     .min(1, 'name at least one agent'),
   tools: z.array(z.custom<Tool>((tool) => typeof (tool as Tool | null)?.run === 'function', 'make it with defineTool')).optional(),
   providers: z
-    .record(z.string(), z.strictObject({ baseUrl: z.url().optional(), apiKeyEnv: z.string().nullable().optional() }))
+    .record(z.string(), z.strictObject({
+        baseUrl: z.url().optional(),
+        apiKeyEnv: z.string().nullable().optional(),
+        schemas: z.enum(['openai', 'openai_strict', 'plain']).optional(),
+      }))
     .optional(),
   hooks: z.array(hookShape).optional(),
+  mcp: mcpShape.optional(),
   workspaceRoot: z.string().optional(),
   workspaceKind: z.enum(['host', 'shared']).optional(),
   taskQueue: z.string().min(1).optional(),
@@ -111,7 +119,9 @@ export function resolveConfig(definition: PawlDefinition, file: string | null): 
   const home = resolve(env.PAWL_HOME ?? '.pawl');
   const registry = registryOf(definition, file);
   const providers = resolveProviders(definition);
-  const agents = definition.agents.map((agent) => resolveAgent(agent, registry, Object.keys(providers)));
+  const mcp = resolveMcp(definition.mcp, file);
+  const isTool = (name: string) => registry.names.includes(name) || isRemoteToolOf(mcp, name);
+  const agents = definition.agents.map((agent) => resolveAgent(agent, { registry, isTool, providers: Object.keys(providers) }));
   const twice = agents.find((agent, index) => agents.findIndex((other) => other.name === agent.name) !== index);
   if (twice) throw new SetupError(`The config has two agents named ${twice.name}; give each its own name.`);
   return {
@@ -119,6 +129,7 @@ export function resolveConfig(definition: PawlDefinition, file: string | null): 
     home,
     agents,
     registry,
+    mcp,
     hooks: createHooks(definition.hooks ?? [], file ? dirname(file) : resolve('.')),
     providers,
     workspaceRoot: resolve(file ? dirname(file) : '.', definition.workspaceRoot ?? resolve(home, 'workspaces')),
@@ -138,12 +149,18 @@ function registryOf(definition: PawlDefinition, file: string | null): Registry {
   }
 }
 
-function resolveAgent(agent: AgentDefinition, registry: Registry, providers: readonly string[]): StoredAgent {
+interface Known {
+  readonly registry: Registry;
+  readonly providers: readonly string[];
+  isTool(name: string): boolean;
+}
+
+function resolveAgent(agent: AgentDefinition, { registry, providers, isTool }: Known): StoredAgent {
   const { name, model, instructions, tools, attended = false, provider = 'openai' } = agent;
   if (!providers.includes(provider)) {
     throw new SetupError(`Agent ${name} names the provider ${provider}, which is not under providers in the config.`);
   }
-  const missing = tools.find((tool) => !registry.names.includes(tool));
+  const missing = tools.find((tool) => !isTool(tool));
   if (missing) {
     throw new SetupError(`Agent ${name} names the tool ${missing}, which there is not; known are ${registry.names.join(', ')}.`);
   }

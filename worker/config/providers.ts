@@ -1,3 +1,4 @@
+import type { SchemaRules } from '../../activities/model/lower-schema.ts';
 import { SetupError } from '../setup-error.ts';
 import type { PawlDefinition, ProviderDefinition } from './define.ts';
 
@@ -6,6 +7,7 @@ export interface Provider {
   readonly name: string;
   readonly baseUrl: string;
   readonly apiKeyEnv: string | null;
+  readonly schemas: SchemaRules;
 }
 
 const OPENAI_URL = 'https://api.openai.com/v1';
@@ -19,7 +21,8 @@ function resolveProvider(name: string, provider: ProviderDefinition): Provider {
   const fromEnvironment = name === 'openai' ? process.env.OPENAI_BASE_URL || undefined : undefined;
   const baseUrl = fromEnvironment ?? provider.baseUrl ?? (name === 'openai' ? OPENAI_URL : undefined);
   if (baseUrl === undefined) throw new SetupError(`Provider ${name} has no baseUrl; add it under providers in the config.`);
-  return { name, baseUrl, apiKeyEnv: provider.apiKeyEnv === undefined ? 'OPENAI_API_KEY' : provider.apiKeyEnv };
+  const { schemas = 'openai' } = provider;
+  return { name, baseUrl, schemas, apiKeyEnv: provider.apiKeyEnv === undefined ? 'OPENAI_API_KEY' : provider.apiKeyEnv };
 }
 
 /** A worker must not take work that it can't ask a model about. */

@@ -13,8 +13,22 @@ describe('registry', () => {
   const registry = createRegistry(builtinTools);
 
   it('has the built-in tools', () => {
-    expect(registry.names).toEqual(['read_file', 'list_files', 'search_text', 'write_file', 'edit_file', 'shell']);
-    expect(builtinTools.map(({ effect }) => effect)).toEqual(['none', 'none', 'none', 'idempotent', 'once', 'once']);
+    expect(registry.names).toEqual(builtinTools.map(({ name }) => name));
+    expect(builtinTools.map(({ name, effect, runs }) => [name, effect, runs])).toEqual([
+      ['read_file', 'none', 'activity'],
+      ['list_files', 'none', 'activity'],
+      ['search_text', 'none', 'activity'],
+      ['write_file', 'idempotent', 'activity'],
+      ['edit_file', 'once', 'activity'],
+      ['shell', 'once', 'activity'],
+      ['read_output', 'none', 'activity'],
+      ['todo_write', 'none', 'activity'],
+      ['ask_user', 'none', 'wait'],
+      ['wait_for', 'none', 'wait'],
+      ['report_blocked', 'none', 'wait'],
+      ['http_get', 'none', 'activity'],
+      ['http_request', 'keyed', 'activity'],
+    ]);
   });
 
   it('describes tools in the order asked for, with the schema of what goes in', () => {
