@@ -103,7 +103,13 @@ function shutdown(workers: readonly Worker[]): void {
 function activitiesOf(house: House, { notifier, log, tools }: Pick<Deps, 'notifier' | 'log' | 'tools'>): Activities {
   const { config } = house;
   const ports = new Map(Object.values(config.providers).map((provider) => [provider.name, portOf(provider)]));
-  const keyNames = Object.values(config.providers).flatMap(({ apiKeyEnv }) => apiKeyEnv ?? []);
+  const keyNames = [
+    ...Object.values(config.providers).flatMap(({ apiKeyEnv }) => apiKeyEnv ?? []),
+    ...config.registry.names.flatMap((name) => {
+      const found = config.registry.lookup(name);
+      return found.ok ? (found.tool.secretEnv ?? []) : [];
+    }),
+  ];
   return createActivities({
     database: house.database,
     chains: new ChainCache(),

@@ -40,7 +40,13 @@ const GATEWAY: readonly number[] = [502, 503, 504];
 export async function guardedFetch(url: string, init: GuardedInit, options: GuardOptions): Promise<Fetched> {
   const { allow = [], timeoutMs = 60_000, maxBytes = 1024 * 1024, redirects = 5, maySend = () => true } = options;
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(timeoutMs)]);
-  const guard: Guard = { allowed: allowing(allow), resolve: options.resolve ?? systemResolve, signal, maxBytes, maySend };
+  const guard: Guard = {
+    allowed: allowing(allow),
+    resolve: options.resolve ?? systemResolve,
+    signal,
+    maxBytes,
+    maySend,
+  };
   let hop: Hop = { url, method: init.method.toUpperCase(), headers: init.headers ?? {}, body: init.body ?? null };
   // A POST that was answered by "see there" has acted, whatever comes of looking there.
   let hasActed = false;

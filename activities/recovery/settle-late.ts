@@ -26,7 +26,8 @@ export async function settleLate(deps: Deps): Promise<void> {
     .limit(AT_ONCE);
   for (const { effect: row } of rows) {
     const found = deps.tools.lookup(row.tool);
-    if (row.state === 'started' ? await isDead(deps, row) : found.ok && found.tool.reconcile) await settleOne(deps, row);
+    if (row.state === 'started' ? await isDead(deps, row) : found.ok && found.tool.reconcile)
+      await settleOne(deps, row);
   }
 }
 

@@ -99,5 +99,11 @@ function openEnd(text: string, secrets: readonly string[]): number {
 function patternOf(secrets: readonly string[]): RegExp | null {
   if (secrets.length === 0) return null;
   const literal = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
-  return new RegExp([...secrets].sort((a, b) => b.length - a.length).map(literal).join('|'), 'g');
+  return new RegExp(
+    [...secrets]
+      .sort((a, b) => b.length - a.length)
+      .map(literal)
+      .join('|'),
+    'g',
+  );
 }

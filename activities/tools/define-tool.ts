@@ -93,6 +93,8 @@ export interface Tool<Args = unknown> {
   subject?(args: Args): Subject;
   /** Set where a call changes nothing but the file that its subject names, inside the workspace. */
   readonly within?: 'workspace';
+  /** Variables whose values it uses as secrets: masked in everything that is stored. */
+  readonly secretEnv?: readonly string[];
   /** For `runs: 'wait'`: what the call waits for, as a timer and a condition that hold no worker. */
   wait?(args: Args, nowMs: number): WaitPlan;
   /** Runs before the effect is marked started; what it returns is kept with the mark. */
@@ -115,6 +117,7 @@ export interface ToolDefinition<Args> {
   readonly locks?: Tool<Args>['locks'];
   readonly subject?: NonNullable<Tool<Args>['subject']>;
   readonly within?: 'workspace';
+  readonly secretEnv?: readonly string[];
   readonly wait?: NonNullable<Tool<Args>['wait']>;
   readonly prepare?: NonNullable<Tool<Args>['prepare']>;
   readonly run: Tool<Args>['run'];

@@ -48,7 +48,7 @@ export async function findPullRequests(
 ): Promise<readonly PullRequest[] | null> {
   const label = headLabel(branches);
   const query = new URLSearchParams({ head: label, base: branches.base, state: 'all', per_page: String(NEWEST) });
-  const fetched = await ask(forge, `/repos/${branches.repo}/pulls?${query}`, { method: 'GET' }, context);
+  const fetched = await ask(forge, `/repos/${branches.repo}/pulls?${query.toString()}`, { method: 'GET' }, context);
   if (fetched.kind !== 'answered' || fetched.status !== 200) return null;
   const listed = z.array(PullRequest).safeParse(jsonOf(fetched.body));
   if (!listed.success || listed.data.length === NEWEST) return null;

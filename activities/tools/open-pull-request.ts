@@ -1,7 +1,15 @@
 import { z } from 'zod';
 import { failure, success } from './answer.ts';
 import { defineTool, type Reconciled, type Tool, type ToolContext, type ToolResult } from './define-tool.ts';
-import { findPullRequests, type ForgeOptions, hasToken, headLabel, jsonOf, postPullRequest, PullRequest } from './forge.ts';
+import {
+  findPullRequests,
+  type ForgeOptions,
+  hasToken,
+  headLabel,
+  jsonOf,
+  postPullRequest,
+  PullRequest,
+} from './forge.ts';
 import { OutcomeUnknown, unsentResult } from './http-answer.ts';
 import { fitText } from './text.ts';
 
@@ -49,6 +57,7 @@ export function openPullRequestTool(options: PullRequestToolOptions): Tool {
     effect: 'once',
     onUnknown: 'ask',
     settleAfterMs,
+    secretEnv: options.tokenEnv === null ? [] : [options.tokenEnv],
     locks: (args) => [{ resource: `pull-request:${args.repo}:${headLabel(args)}`, mode: 'write' }],
     prepare: async (args, context) => {
       const found = await find(args, context);
@@ -66,7 +75,11 @@ async function open(
   find: () => Promise<readonly PullRequest[] | null>,
 ): Promise<ToolResult> {
   if (!hasToken(forge)) {
-    return failure('The token of the forge is not set on this worker; only its operator can help.', 'no_token', context.resultChars);
+    return failure(
+      'The token of the forge is not set on this worker; only its operator can help.',
+      'no_token',
+      context.resultChars,
+    );
   }
   const fetched = await postPullRequest(forge, args, context);
   if (fetched.kind === 'unknown_after_send') throw new OutcomeUnknown(fetched.note);
@@ -82,15 +95,15 @@ async function open(
   if (status >= 500 || status === 408) throw new OutcomeUnknown(`HTTP ${status}`);
   const said = body.toString();
   if (status === 422 && /already exists/i.test(said)) return await existing(args, await find(), context);
-  return failure(`The forge refused it: HTTP ${status}\n${fitText(said, 2_000)}`, `HTTP ${status}`, context.resultChars);
+  return failure(
+    `The forge refused it: HTTP ${status}\n${fitText(said, 2_000)}`,
+    `HTTP ${status}`,
+    context.resultChars,
+  );
 }
 
 /** The forge has at most one open pull request between two branches, and says so. */
-async function existing(
-  args: Args,
-  found: readonly PullRequest[] | null,
-  context: ToolContext,
-): Promise<ToolResult> {
+async function existing(args: Args, found: readonly PullRequest[] | null, context: ToolContext): Promise<ToolResult> {
   const there = found?.find(({ state }) => state === 'open');
   if (there) return opened(there, context);
   const text = `There is already an open pull request from ${args.head} into ${args.base}; nothing was changed.`;

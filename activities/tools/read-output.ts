@@ -24,7 +24,8 @@ export const readOutput = defineTool<z.output<typeof input>>({
   run: ({ id, offset }, context) =>
     answering('read_output', context, async () => {
       const kept = (await context.readBlob?.(id)) ?? null;
-      if (kept === null) throw new Refused('No output is kept under this id. Copy the id from the result.', 'no_output');
+      if (kept === null)
+        throw new Refused('No output is kept under this id. Copy the id from the result.', 'no_output');
       if (offset >= kept.length) throw new Refused(`The kept output has only ${kept.length} bytes.`, 'past_the_end');
       if (looksBinary(kept)) throw new Refused(`The kept output is binary: ${kept.length} bytes.`, 'binary');
       // A byte makes at most one character, so as many bytes always fit.

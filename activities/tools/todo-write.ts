@@ -27,10 +27,14 @@ export const todoWrite = defineTool<z.output<typeof input>>({
     answering('todo_write', context, () => {
       const count = (status: (typeof STATUSES)[number]) => todos.filter((todo) => todo.status === status).length;
       if (count('in_progress') > 1) {
-        throw new Refused('More than one item is in_progress. Work on one at a time and send the list again.', 'bad_list');
+        throw new Refused(
+          'More than one item is in_progress. Work on one at a time and send the list again.',
+          'bad_list',
+        );
       }
       const twice = todos.find(({ content }, n) => todos.findIndex((other) => other.content === content) !== n);
-      if (twice) throw new Refused(`The list has "${twice.content}" twice. Send it again with each item once.`, 'bad_list');
+      if (twice)
+        throw new Refused(`The list has "${twice.content}" twice. Send it again with each item once.`, 'bad_list');
       const [open, now, done] = [count('pending'), count('in_progress'), count('completed')];
       const text = `The list is kept: ${done} completed, ${now} in progress, ${open} pending.`;
       return Promise.resolve(success(text, context.resultChars));

@@ -72,7 +72,10 @@ async function found(at: ToolAttempt): Promise<Standing> {
 
 /** What one attempt shows of the call's outcome. */
 function judge(at: ToolAttempt, attempted: Attempted, details: unknown): Standing {
-  const outcome = (decided: CallOutcome): Standing => ({ kind: 'outcome', outcome: { ...decided, heldBy: at.attempt } });
+  const outcome = (decided: CallOutcome): Standing => ({
+    kind: 'outcome',
+    outcome: { ...decided, heldBy: at.attempt },
+  });
   if (attempted.kind === 'result' && !attempted.result.aborted) {
     return outcome(returned(attempted.result, attempted.result.isError ? 'failed' : 'succeeded'));
   }
@@ -91,7 +94,10 @@ function judge(at: ToolAttempt, attempted: Attempted, details: unknown): Standin
 async function afterLoss(at: ToolAttempt, lost: Lost, sends: number): Promise<Standing> {
   const { effect } = at.tool;
   const again: Standing = { kind: 'send', from: lost.attempt };
-  const settled = (outcome: CallOutcome): Standing => ({ kind: 'outcome', outcome: { ...outcome, heldBy: lost.attempt } });
+  const settled = (outcome: CallOutcome): Standing => ({
+    kind: 'outcome',
+    outcome: { ...outcome, heldBy: lost.attempt },
+  });
   if (effect !== 'once') {
     const mayRepeat = sends < POLICY.effects.sends && !isStopped(at);
     if (mayRepeat && sends > 0) await pause(at, POLICY.effects.sendAgainAfterMs * sends);

@@ -60,7 +60,7 @@ interface Judged {
 }
 
 async function keepVerdict(tx: Tx, judged: Judged): Promise<GateVerdict> {
-  const { request, owner, row, judgement } = judged;
+  const { request, owner, row } = judged;
   await lockTurn(tx, request.fence);
   const before = await findCommit<GateVerdict>(tx, commitKeyOf(row.key));
   if (before) return before;

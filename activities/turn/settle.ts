@@ -24,7 +24,11 @@ export interface Lost {
 export async function settle(at: ToolAttempt, lost: Lost): Promise<Reconciled> {
   if (!at.tool.reconcile) return { kind: 'unknown' };
   const settledAtMs = lost.overSinceMs + at.tool.settleAfterMs;
-  for (let waitMs: number = POLICY.effects.askAgainAfterMs; ; waitMs = Math.min(waitMs * 2, POLICY.effects.askAgainMaxMs)) {
+  for (
+    let waitMs: number = POLICY.effects.askAgainAfterMs;
+    ;
+    waitMs = Math.min(waitMs * 2, POLICY.effects.askAgainMaxMs)
+  ) {
     const askedAtMs = Date.now();
     const told = await ask(at, lost.details);
     if (told.kind === 'done' || askedAtMs >= settledAtMs) return told;

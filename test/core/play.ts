@@ -1,6 +1,7 @@
 import fc, { type Arbitrary, type GeneratorValue } from 'fast-check';
 import { apply } from '../../workflows/core/apply.ts';
 import { startable } from '../../workflows/core/batch.ts';
+import type { Decision, GateVerdict } from '../../workflows/core/gate.ts';
 import type { End } from '../../workflows/core/ends.ts';
 import { nextStep, type Step } from '../../workflows/core/next-step.ts';
 import type { ProviderFailure, SampleOutcome } from '../../workflows/core/sample-outcome.ts';
@@ -59,6 +60,7 @@ const calls = fc
       locks,
       verdict: fc.oneof(
         { weight: 9, arbitrary: fc.constant('run') },
+        { weight: 2, arbitrary: fc.constant('gate') },
         { weight: 1, arbitrary: fc.constant('answered') },
       ),
     }),
@@ -150,8 +152,12 @@ class World {
         this.#meanwhile();
         this.#now += this.#cancel ? 0 : step.forMs;
         return this.#recordStep({ kind: 'rested' });
-      case 'compact':
       case 'gate':
+        this.#meanwhile();
+        return this.#recordStep({ kind: 'gated', ordinal: step.ordinal, verdict: this.#verdict(step.ordinal) });
+      case 'awaitDecision':
+        return this.#decide(step);
+      case 'compact':
         throw new Error(`nothing asks for ${step.kind} yet`);
     }
   }
@@ -206,6 +212,40 @@ class World {
     this.#recordStep(
       this.#pick(fc.nat, 60) === 0 ? { kind: 'failed', type: 'x.y', source: 'tool' } : { kind: 'batch_returned' },
     );
+  }
+
+  #verdict(ordinal: number): GateVerdict {
+    const call = this.#calls().find((each) => each.ref.ordinal === ordinal);
+    const kind = this.#pick(fc.constantFrom, 'run', 'denied', 'ask');
+    if (kind === 'ask') return { kind, approval: `apr_${ordinal}`, untilMs: this.#now + 60_000 };
+    return kind === 'run' ? { kind, ref: { ...(call?.ref ?? ref(ordinal)), argsHash: 'final' } } : { kind: 'denied' };
+  }
+
+  /** A person answers in time or not at all; a word about another approval changes nothing. */
+  #decide({ ordinal, approval, forMs }: Step & { kind: 'awaitDecision' }): void {
+    this.#meanwhile();
+    if (this.#cancel) return this.#recordStep({ kind: 'batch_returned' });
+    if (this.#pick(fc.boolean)) this.#record({ kind: 'answer_arrived', approval });
+    else this.#now += forMs;
+    this.#record({ kind: 'answer_arrived', approval: 'apr_of_nobody' });
+    const call = this.#calls().find((each) => each.ref.ordinal === ordinal);
+    const kind = this.#pick(fc.constantFrom, 'approved', 'approved', 'denied', 'rejected', 'cancelled', 'message', 'expired', 'pending');
+    const decision = ((): Decision => {
+      switch (kind) {
+        case 'approved':
+          return { kind, ref: call?.ref ?? ref(ordinal) };
+        case 'pending':
+          return { kind, untilMs: this.#now + 1_000 };
+        case 'message': {
+          const id = `in_${this.#arrived.length + 1}`;
+          this.#arrived.push(id);
+          return { kind, input: id };
+        }
+        default:
+          return { kind };
+      }
+    })();
+    this.#recordStep({ kind: 'decided', ordinal, decision });
   }
 
   #calls() {

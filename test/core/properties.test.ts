@@ -7,7 +7,7 @@ import { nextStep } from '../../workflows/core/next-step.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { CallRef } from '../../workflows/core/tools.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
-import type { BatchCall, TurnState } from '../../workflows/core/turn-state.ts';
+import { isWaiting, type BatchCall, type TurnState } from '../../workflows/core/turn-state.ts';
 import { frozen } from './fixtures.ts';
 import { type Heard, type Played, play } from './play.ts';
 
@@ -68,6 +68,12 @@ always('no budget is exceeded', ({ steps, heard, state }) => {
   }
 });
 
+const WAYS: Readonly<Record<string, readonly string[]>> = {
+  queued: ['running', 'asking', 'denied', 'fused'],
+  asking: ['queued', 'denied', 'fused'],
+  running: ['status'],
+};
+
 always('every call of a batch that came back has exactly one status, and began at most once', ({ heard }) => {
   for (const { before, event, after } of heard) {
     if (event.kind === 'batch_returned' && !after.asked) {
@@ -78,10 +84,9 @@ always('every call of a batch that came back has exactly one status, and began a
     for (const [ordinal, call] of callsOf(before).entries()) {
       const next = now[ordinal]!.state;
       if (next === call.state) continue;
-      // queued → running → one status, and no other way.
-      expect([call.state, next === 'running' ? 'running' : 'status']).toEqual(
-        call.state === 'queued' ? ['queued', 'running'] : ['running', 'status'],
-      );
+      // queued → (asking →) running → one status; a no goes from queued or asking, and nothing that was refused runs.
+      const to = next === 'running' || next === 'asking' || next === 'queued' || next === 'denied' || next === 'fused' ? next : 'status';
+      expect(WAYS[call.state]).toContain(to);
     }
   }
 });
@@ -139,9 +144,9 @@ always('the same state and event give the same state, whatever process they are 
   }
 });
 
-always('time and usage only grow, and rests are not running time', ({ heard }) => {
+always('time and usage only grow, and neither rests nor waits for a person are running time', ({ heard }) => {
   for (const { before, event, after } of heard) {
-    expect(after.runningMs - before.runningMs).toBe(before.phase.kind === 'resting' ? 0 : event.atMs - before.atMs);
+    expect(after.runningMs - before.runningMs).toBe(isWaiting(before.phase) ? 0 : event.atMs - before.atMs);
     expect(after.usage.inputTokens).toBeGreaterThanOrEqual(before.usage.inputTokens);
     expect(after.step - before.step).toBe(event.kind === 'batch_returned' && after.phase.kind === 'ready' ? 1 : 0);
   }

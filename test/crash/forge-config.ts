@@ -30,7 +30,13 @@ export function forgeConfig(order: Omit<ForgeOrder, 'dieAt'>): Config {
   const config = resolveConfig(
     {
       agents: [
-        { name: 'tester', model: 'scripted', provider: 'scripted', instructions: 'You are tested.', tools: [tool.name] },
+        {
+          name: 'tester',
+          model: 'scripted',
+          provider: 'scripted',
+          instructions: 'You are tested.',
+          tools: [tool.name],
+        },
       ],
       tools: [tool],
       providers: { scripted: { baseUrl: order.providerUrl, apiKeyEnv: null } },

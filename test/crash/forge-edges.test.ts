@@ -32,11 +32,18 @@ afterAll(async () => {
   temp.remove();
 });
 
-async function open(options: { readonly canLookUp?: boolean; readonly temporalAddress?: string } = {}): Promise<ForgeRun> {
+async function open(
+  options: { readonly canLookUp?: boolean; readonly temporalAddress?: string } = {},
+): Promise<ForgeRun> {
   const { canLookUp = true, temporalAddress = inject('temporalAddress') } = options;
   const { url: databaseUrl, close } = await testDatabase();
   await close();
-  return await ForgeRun.open({ forge, providerUrl: provider.baseUrl, canLookUp, servers: { temporalAddress, databaseUrl } });
+  return await ForgeRun.open({
+    forge,
+    providerUrl: provider.baseUrl,
+    canLookUp,
+    servers: { temporalAddress, databaseUrl },
+  });
 }
 
 async function inRun(run: ForgeRun, act: (run: ForgeRun) => Promise<void>): Promise<void> {
@@ -100,25 +107,28 @@ describe.concurrent('exactly one pull request', () => {
   });
 
   // The engine gives a cancelled call to nobody else, so the turn ends first and the truth comes later.
-  it('cancelled during the call, and the worker killed on top: the ledger learns of it after the end', { timeout: LIMIT_MS }, async () =>
-    inRun(await open(), async (run) => {
-      const stop = hold();
-      const { arrived } = run.begin({ kind: 'held', released: stop.released });
-      await run.workers();
-      await run.submit();
-      await arrived;
-      const holder = await run.holder();
-      holder.signal('SIGSTOP');
-      await run.cancel();
-      await holder.kill();
-      await run.workers();
-      stop.release();
-      const { turn } = await run.ended();
-      expect(turn).toMatchObject({ endReason: 'ABORTED', endDetail: 'user_cancel' });
-      expect(await run.resultText()).not.toMatch(/^Not started/);
-      await until('the ledger knows', async () => (await run.ended()).effect?.state === 'settled_done', 90_000);
-      expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([1, 1]);
-    }),
+  it(
+    'cancelled during the call, and the worker killed on top: the ledger learns of it after the end',
+    { timeout: LIMIT_MS },
+    async () =>
+      inRun(await open(), async (run) => {
+        const stop = hold();
+        const { arrived } = run.begin({ kind: 'held', released: stop.released });
+        await run.workers();
+        await run.submit();
+        await arrived;
+        const holder = await run.holder();
+        holder.signal('SIGSTOP');
+        await run.cancel();
+        await holder.kill();
+        await run.workers();
+        stop.release();
+        const { turn } = await run.ended();
+        expect(turn).toMatchObject({ endReason: 'ABORTED', endDetail: 'user_cancel' });
+        expect(await run.resultText()).not.toMatch(/^Not started/);
+        await until('the ledger knows', async () => (await run.ended()).effect?.state === 'settled_done', 90_000);
+        expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([1, 1]);
+      }),
   );
 });
 

@@ -42,6 +42,10 @@ export const DISTURBANCES: readonly Disturbance[] = [
   { kind: 'cancelled' },
   { kind: 'dies', at: [boundary('before', 'startEffect')] },
   { kind: 'dies', at: [boundary('after', 'startEffect')] },
+  // Somewhere around the request.
+  ...[2, 6, 15, 40].map(
+    (laterMs): Disturbance => ({ kind: 'dies', at: [{ when: 'after', at: 'startEffect', laterMs }] }),
+  ),
   { kind: 'dies', at: [boundary('before', 'finishCall')] },
   { kind: 'dies', at: [boundary('after', 'finishCall')] },
   { kind: 'dies', at: [boundary('before', 'finishCall'), boundary('after', 'recordLost')] },
@@ -80,6 +84,8 @@ export async function play(run: ForgeRun, plan: Plan): Promise<void> {
 
 export async function check(run: ForgeRun, { fault, disturbance }: Plan): Promise<void> {
   const { turn, call, effect, events } = await run.ended();
+  // A second one that was sent too early would be opened now.
+  await run.forge.idle();
   const cancelled = disturbance.kind === 'cancelled' && turn.endReason === 'ABORTED';
   const neverCame = (fault.kind === 'gateway' || fault.kind === 'closes') && !fault.commits;
   const opened = run.forge.pulls(run.name).length;

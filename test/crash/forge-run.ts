@@ -120,7 +120,10 @@ export class ForgeRun {
 
   /** The worker whose attempt the ledger names. */
   async holder(): Promise<ForgeWorker> {
-    const [row] = await this.house.database.db.select().from(effect).where(eq(effect.turn, `${this.#session}/1`));
+    const [row] = await this.house.database.db
+      .select()
+      .from(effect)
+      .where(eq(effect.turn, `${this.#session}/1`));
     const found = [...this.#workers].find(({ pid }) => pid === row?.pid);
     if (!found) throw new Error('no worker holds the call');
     return found;

@@ -34,6 +34,8 @@ export interface Forge {
   posts(branch: string): number;
   /** Resolves when the n-th of them has arrived, counted from 1. */
   arrived(branch: string, n?: number): Promise<void>;
+  /** Resolves when nothing that has arrived is worked on any more: what it opens late counts too. */
+  idle(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -42,6 +44,7 @@ export async function startForge(): Promise<Forge> {
   const posts = new Map<string, number>();
   const faults = new Map<string, ForgeFault>();
   const forgotten = new Set<string>();
+  const working = new Set<Promise<void>>();
   const waiting: { readonly branch: string; readonly n: number; readonly go: () => void }[] = [];
   const count = (branch: string) => posts.get(branch) ?? 0;
 
@@ -91,7 +94,10 @@ export async function startForge(): Promise<Forge> {
     const url = new URL(request.url ?? '/', 'http://forge');
     response.on('error', () => {});
     if (url.pathname !== '/repos/acme/app/pulls') return answer(response, 404, { message: 'not found' });
-    if (request.method === 'POST') return void post(request, response);
+    if (request.method === 'POST') {
+      const work = post(request, response).finally(() => void working.delete(work));
+      return void working.add(work);
+    }
     return list(url, response);
   });
   server.listen(0, '127.0.0.1');
@@ -108,6 +114,9 @@ export async function startForge(): Promise<Forge> {
         if (count(branch) >= n) go();
         else waiting.push({ branch, n, go });
       }),
+    async idle() {
+      while (working.size > 0) await Promise.all(working);
+    },
     async close() {
       server.closeAllConnections();
       server.close();

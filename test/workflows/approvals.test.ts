@@ -37,7 +37,9 @@ afterAll(async () => {
 });
 
 async function asked(session: string): Promise<OpenApproval> {
-  return await until('an approval', async () => (await runs.approvals('default')).find((each) => each.session === session));
+  return await until('an approval', async () =>
+    (await runs.approvals('default')).find((each) => each.session === session),
+  );
 }
 
 async function approve(session: string): Promise<void> {
@@ -65,7 +67,11 @@ it('asks one after the other in call order, runs nothing before all are answered
   expect(existsSync(file('one'))).toBe(false);
   await approve(session);
   expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
-  expect(['one', 'two', 'three'].map((name) => readFileSync(file(name), 'utf8'))).toEqual(['one\n', 'two\n', 'three\n']);
+  expect(['one', 'two', 'three'].map((name) => readFileSync(file(name), 'utf8'))).toEqual([
+    'one\n',
+    'two\n',
+    'three\n',
+  ]);
   const kinds = (await at.events(session)).map(({ event }) => event.kind);
   expect(kinds.filter((kind) => kind === 'approval.opened' || kind === 'approval.answered')).toEqual([
     'approval.opened',
@@ -103,14 +109,25 @@ it('a message instead of an answer stops the batch, becomes a user message, and 
   expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
   expect(existsSync(file('one'))).toBe(false);
   const kinds = (await at.transcript(session)).map((message) => message.kind);
-  expect(kinds).toEqual(['user', 'assistant', 'tool_result', 'tool_result', 'tool_result', 'tool_result', 'user', 'assistant']);
+  expect(kinds).toEqual([
+    'user',
+    'assistant',
+    'tool_result',
+    'tool_result',
+    'tool_result',
+    'tool_result',
+    'user',
+    'assistant',
+  ]);
 });
 
 it('twenty answers at once: one is recorded, the others are told what it was', async () => {
   const { session } = await begin('race');
   const { id } = await asked(session);
   const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, n) => runs.answer('default', id, { answer: n % 2 ? 'approved' : 'rejected', by: `p${n}` })),
+    Array.from({ length: 20 }, (_, n) =>
+      runs.answer('default', id, { answer: n % 2 ? 'approved' : 'rejected', by: `p${n}` }),
+    ),
   );
   expect(answers.filter((each) => each?.kind === 'recorded')).toHaveLength(1);
   const told = answers.flatMap((each) => (each?.kind === 'answered_before' ? [`${each.answer} ${each.by}`] : []));
@@ -125,7 +142,10 @@ it('after a cancel an answer is stale, and the call never runs', async () => {
   const { id } = await asked(session);
   await runs.cancel('default', (await jobOf(session)) ?? '', { by: 'pat' });
   expect(await at.ended(session)).toMatchObject({ endReason: 'ABORTED', endPhase: 'gate' });
-  expect(await runs.answer('default', id, { answer: 'approved', by: 'pat' })).toEqual({ kind: 'stale', why: 'turn_ended' });
+  expect(await runs.answer('default', id, { answer: 'approved', by: 'pat' })).toEqual({
+    kind: 'stale',
+    why: 'turn_ended',
+  });
   expect(existsSync(file('one'))).toBe(false);
 });
 
@@ -134,9 +154,13 @@ it('edited arguments are what runs, and are validated again', async () => {
   const { id } = await asked(session);
   const editedArguments = JSON.stringify({ path: 'one.txt', content: 'edited\n' });
   await runs.answer('default', id, { answer: 'approved', by: 'pat', editedArguments });
-  const bad = await until('the second', async () => (await runs.approvals('default')).find((each) => each.session === session && each.id !== id));
+  const bad = await until('the second', async () =>
+    (await runs.approvals('default')).find((each) => each.session === session && each.id !== id),
+  );
   await runs.answer('default', bad.id, { answer: 'approved', by: 'pat', editedArguments: '{"path": 7}' });
-  await until('the third', async () => (await runs.approvals('default')).some((each) => each.session === session && each.id !== bad.id));
+  await until('the third', async () =>
+    (await runs.approvals('default')).some((each) => each.session === session && each.id !== bad.id),
+  );
   await approve(session);
   expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
   expect(readFileSync(file('one'), 'utf8')).toBe('edited\n');

@@ -196,18 +196,15 @@ describe.concurrent('a turn is cancelled', () => {
   }
 
   it('while a command runs: it gets SIGTERM and may clean up; the queued call is not started', async () => {
-    const took = await cutCommand(
-      'obedient',
-      'trap "echo bye > said; exit 0" TERM; echo $$ > ready; while :; do sleep 0.05; done',
-    );
+    await cutCommand('obedient', 'trap "echo bye > said; exit 0" TERM; echo $$ > ready; while :; do sleep 0.05; done');
+    // SIGKILL would have left it no time to say this.
     expect(readFileSync(join(at.workspaces, 'obedient', 'said'), 'utf8')).toBe('bye\n');
-    expect(took).toBeLessThan(3_000);
   });
 
   it('while a command runs that ignores SIGTERM: SIGKILL after 5 s', async () => {
     const took = await cutCommand('stubborn', 'trap "" TERM; echo $$ > ready; while :; do sleep 0.05; done');
     note('cancel of a command that ignores SIGTERM, ms', took);
     expect(took).toBeGreaterThanOrEqual(5_000);
-    expect(took).toBeLessThan(9_000);
+    expect(took).toBeLessThan(15_000);
   });
 });

@@ -29,7 +29,9 @@ afterAll(async () => {
 });
 
 async function open(session: string): Promise<OpenApproval> {
-  return await until('an open wait', async () => (await runs.approvals('default')).find((each) => each.session === session));
+  return await until('an open wait', async () =>
+    (await runs.approvals('default')).find((each) => each.session === session),
+  );
 }
 
 async function result(session: string): Promise<string | undefined> {
@@ -43,7 +45,12 @@ it('the answer of a person becomes the result of the call, and is no input of it
   expect(asked).toMatchObject({ kind: 'question', subject: 'Which colour?' });
   await runs.answer('default', id, { answer: 'message', by: 'pat', text: 'Blue.' });
   expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
-  expect((await at.transcript(session)).map((message) => message.kind)).toEqual(['user', 'assistant', 'tool_result', 'assistant']);
+  expect((await at.transcript(session)).map((message) => message.kind)).toEqual([
+    'user',
+    'assistant',
+    'tool_result',
+    'assistant',
+  ]);
   expect(await result(session)).toBe('Blue.');
 });
 
@@ -79,8 +86,14 @@ it('a time is waited for to its end', async () => {
 it('what has not come in time ends the turn BLOCKED, and comes in as the next turn when it does', async () => {
   const { session } = await at.submit('short');
   const { id } = await open(session);
-  expect(await at.ended(session)).toMatchObject({ endReason: 'BLOCKED', endDetail: 'external_dependency', endDecidedBy: 'model' });
-  expect(await runs.answer('default', id, { answer: 'message', by: 'ci', text: 'It has happened.' })).toEqual({ kind: 'recorded' });
+  expect(await at.ended(session)).toMatchObject({
+    endReason: 'BLOCKED',
+    endDetail: 'external_dependency',
+    endDecidedBy: 'model',
+  });
+  expect(await runs.answer('default', id, { answer: 'message', by: 'ci', text: 'It has happened.' })).toEqual({
+    kind: 'recorded',
+  });
   expect(await at.ended(session, 2)).toMatchObject({ endReason: 'COMPLETED' });
   const texts = (await at.transcript(session)).flatMap((message) => (message.kind === 'user' ? [message.text] : []));
   expect(texts).toEqual(['short', 'It has happened.']);
@@ -88,12 +101,20 @@ it('what has not come in time ends the turn BLOCKED, and comes in as the next tu
 
 it('a report ends the turn BLOCKED at once', async () => {
   const { session } = await at.submit('blocked');
-  expect(await at.ended(session)).toMatchObject({ endReason: 'BLOCKED', endDetail: 'external_dependency', endPhase: 'waiting' });
+  expect(await at.ended(session)).toMatchObject({
+    endReason: 'BLOCKED',
+    endDetail: 'external_dependency',
+    endPhase: 'waiting',
+  });
 });
 
 it('a cancel ends a wait at once, and the waiting was no running time', async () => {
   const job = await at.submit('event');
   await open(job.session);
   await runs.cancel('default', job.job, { by: 'pat' });
-  expect(await at.ended(job.session)).toMatchObject({ endReason: 'ABORTED', endDetail: 'user_cancel', endPhase: 'waiting' });
+  expect(await at.ended(job.session)).toMatchObject({
+    endReason: 'ABORTED',
+    endDetail: 'user_cancel',
+    endPhase: 'waiting',
+  });
 });

@@ -121,10 +121,8 @@ function batchReturned(state: TurnState): TurnState {
   if (fused) return ending(kept, fused);
   const blockedOn = blockingCall(calls);
   if (blockedOn) return ending(kept, endOfReport(blockedOn));
-  const inbox = fuse?.input && !kept.inbox.includes(fuse.input) ? [...kept.inbox, fuse.input] : kept.inbox;
   return {
     ...kept,
-    inbox,
     phase: { kind: 'ready' },
     step: state.step + 1,
     resample: 0,

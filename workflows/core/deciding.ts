@@ -46,16 +46,16 @@ export function decided(state: TurnState, ordinal: number, decision: Decision): 
     case 'denied':
       return withDecided(state, ordinal, (call) => ({ ref: call.ref, state: 'denied' }));
     case 'message':
-      return blown(state, ordinal, 'message', decision.input);
+      return blown({ ...state, inbox: [...new Set([...state.inbox, decision.input])] }, ordinal, 'message');
     case 'rejected':
     case 'cancelled':
     case 'expired':
-      return blown(state, ordinal, decision.kind, null);
+      return blown(state, ordinal, decision.kind);
   }
 }
 
 /** Calls before it still run, and their results are kept; it and everything after it never start. */
-function blown(state: TurnState, ordinal: number, cause: Fuse['cause'], input: string | null): TurnState {
+function blown(state: TurnState, ordinal: number, cause: Fuse['cause']): TurnState {
   if (state.phase.kind !== 'batch') return state;
   const asked = state.phase.calls.find((call) => call.ref.ordinal === ordinal);
   if (asked?.state !== 'asking') return state;
@@ -64,7 +64,7 @@ function blown(state: TurnState, ordinal: number, cause: Fuse['cause'], input: s
     const isLater = call.ref.ordinal > ordinal && (call.state === 'queued' || call.state === 'asking');
     return isLater ? { ref: call.ref, state: 'fused' } : call;
   });
-  return { ...state, phase: { ...state.phase, calls, fuse: { cause, approval: asked.approval, input } } };
+  return { ...state, phase: { ...state.phase, calls, fuse: { cause, approval: asked.approval } } };
 }
 
 function withDecided(state: TurnState, ordinal: number, decide: (call: BatchCall) => BatchCall): TurnState {

@@ -30,6 +30,4 @@ export type WaitLook =
 export interface Fuse {
   readonly cause: 'rejected' | 'cancelled' | 'message' | 'expired';
   readonly approval: string;
-  /** The message that was typed, for `message`. */
-  readonly input: string | null;
 }

@@ -40,18 +40,30 @@ it.each([
   expect(isPublic(address)).toBe(false);
 });
 
-it.each(['1.1.1.1', '172.15.255.255', '172.32.0.1', '100.63.255.255', '100.128.0.1', '223.255.255.255', '2606:4700::1111', '2a00:1450::1'])(
-  '%s is public',
-  (address) => {
-    expect(isPublic(address)).toBe(true);
-  },
-);
+it.each([
+  '1.1.1.1',
+  '172.15.255.255',
+  '172.32.0.1',
+  '100.63.255.255',
+  '100.128.0.1',
+  '223.255.255.255',
+  '2606:4700::1111',
+  '2a00:1450::1',
+])('%s is public', (address) => {
+  expect(isPublic(address)).toBe(true);
+});
 
 it('the configuration allows names, names with a port, addresses and networks', () => {
   const allowed = allowing(['forge.internal', 'localhost:3000', '10.1.0.0/16', '::1', 'fd12::/16']);
   const host = (url: string) => allowed.host(new URL(url));
   expect([host('http://FORGE.internal./x'), host('https://forge.internal:8443')]).toEqual([true, true]);
-  expect([host('http://localhost:3000'), host('http://localhost:3001'), host('http://x.forge.internal')]).toEqual([true, false, false]);
-  expect(['10.1.2.3', '10.2.0.1', '::1', '::2', 'fd12:3::4', 'fd13::1'].map((address) => allowed.address(address))).toEqual([true, false, true, false, true, false]);
+  expect([host('http://localhost:3000'), host('http://localhost:3001'), host('http://x.forge.internal')]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  expect(
+    ['10.1.2.3', '10.2.0.1', '::1', '::2', 'fd12:3::4', 'fd13::1'].map((address) => allowed.address(address)),
+  ).toEqual([true, false, true, false, true, false]);
   expect(() => allowing(['10.1.0.0/16', 'name/8'])).toThrow('"name/8" is no network');
 });

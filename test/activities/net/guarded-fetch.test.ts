@@ -41,11 +41,21 @@ const options = (change: Partial<GuardOptions> = {}): GuardOptions => ({
 const one = (path = '/') => `http://one.test:${port}${path}`;
 const get = (url: string, change?: Partial<GuardOptions>) => guardedFetch(url, { method: 'GET' }, options(change));
 const post = (url: string, change?: Partial<GuardOptions>) =>
-  guardedFetch(url, { method: 'POST', headers: { authorization: 'Bearer test-1', 'content-type': 'text/plain', 'x-other': 'o' }, body: 'the body' }, options(change));
-const short = (fetched: Fetched) => (fetched.kind === 'answered' ? `answered ${fetched.status} ${fetched.body}` : `${fetched.kind} ${fetched.note}`);
+  guardedFetch(
+    url,
+    {
+      method: 'POST',
+      headers: { authorization: 'Bearer test-1', 'content-type': 'text/plain', 'x-other': 'o' },
+      body: 'the body',
+    },
+    options(change),
+  );
+const short = (fetched: Fetched) =>
+  fetched.kind === 'answered' ? `answered ${fetched.status} ${fetched.body}` : `${fetched.kind} ${fetched.note}`;
 const redirect =
   (status: number, location: string): Answer =>
-  (_, response) => void response.writeHead(status, { location }).end();
+  (_, response) =>
+    void response.writeHead(status, { location }).end();
 
 describe('where it goes', () => {
   it('connects to what was resolved, and names the host as it was called', async () => {
@@ -76,7 +86,9 @@ describe('where it goes', () => {
   });
 
   it('one private address among public ones is refused', async () => {
-    expect(short(await get('http://mixed.test/', { resolve: () => Promise.resolve(['1.1.1.1', '10.0.0.1']) }))).toBe('refused private_address');
+    expect(short(await get('http://mixed.test/', { resolve: () => Promise.resolve(['1.1.1.1', '10.0.0.1']) }))).toBe(
+      'refused private_address',
+    );
   });
 
   // DNS rebinding: a name that is public when it is looked at and private when it is connected to.
@@ -84,7 +96,9 @@ describe('where it goes', () => {
     const answersOf = [['192.0.2.1'], ['127.0.0.1']];
     let asked = 0;
     const resolve = () => Promise.resolve(answersOf[asked++] ?? []);
-    expect(short(await get(`http://rebind.test:${port}/`, { resolve, allow: ['192.0.2.0/24'], timeoutMs: 300 }))).toMatch(/^never_sent/);
+    expect(
+      short(await get(`http://rebind.test:${port}/`, { resolve, allow: ['192.0.2.0/24'], timeoutMs: 300 })),
+    ).toMatch(/^never_sent/);
     expect(asked).toBe(1);
     expect(seen).toEqual([]);
   });
@@ -139,10 +153,25 @@ describe('redirects', () => {
 
 describe('what is known when it fails', () => {
   it.each([
-    ['a gateway answers', (_: IncomingMessage, response: ServerResponse) => void response.writeHead(504).end(), 'unknown_after_send HTTP 504', 'answered 504 '],
-    ['the server closes', (request: IncomingMessage) => void request.socket.destroy(), 'unknown_after_send ECONNRESET', 'unknown_after_send ECONNRESET'],
+    [
+      'a gateway answers',
+      (_: IncomingMessage, response: ServerResponse) => void response.writeHead(504).end(),
+      'unknown_after_send HTTP 504',
+      'answered 504 ',
+    ],
+    [
+      'the server closes',
+      (request: IncomingMessage) => void request.socket.destroy(),
+      'unknown_after_send ECONNRESET',
+      'unknown_after_send ECONNRESET',
+    ],
     ['nothing comes', () => {}, 'unknown_after_send aborted', 'unknown_after_send aborted'],
-    ['the server says no', (_: IncomingMessage, response: ServerResponse) => void response.writeHead(422).end('no'), 'answered 422 no', 'answered 422 no'],
+    [
+      'the server says no',
+      (_: IncomingMessage, response: ServerResponse) => void response.writeHead(422).end('no'),
+      'answered 422 no',
+      'answered 422 no',
+    ],
   ])('%s', async (_, answer, posted, got) => {
     answers['/'] = answer;
     expect(short(await post(one(), { timeoutMs: 300 }))).toBe(posted);
@@ -159,7 +188,12 @@ describe('what is known when it fails', () => {
   });
 
   it('headers that are the connection’s business are refused', async () => {
-    for (const headers of [{ Host: 'evil' }, { 'Transfer-Encoding': 'chunked' }, { 'x-a': 'b\r\nx-c: d' }, { 'bad name': 'x' }]) {
+    for (const headers of [
+      { Host: 'evil' },
+      { 'Transfer-Encoding': 'chunked' },
+      { 'x-a': 'b\r\nx-c: d' },
+      { 'bad name': 'x' },
+    ]) {
       expect(short(await guardedFetch(one(), { method: 'GET', headers }, options()))).toBe('refused bad_request');
     }
     expect(seen).toEqual([]);
@@ -179,6 +213,10 @@ it('an endless body is cut, and one that breaks off is said to be broken', async
     response.writeHead(201, { 'content-length': '100' });
     response.write('half', () => setTimeout(() => response.destroy(), 20));
   };
-  expect(await get(one('/endless'), { maxBytes: 100_000 })).toMatchObject({ kind: 'answered', whole: 'cut', body: { length: 100_000 } });
+  expect(await get(one('/endless'), { maxBytes: 100_000 })).toMatchObject({
+    kind: 'answered',
+    whole: 'cut',
+    body: { length: 100_000 },
+  });
   expect(await post(one('/broken'))).toMatchObject({ kind: 'answered', status: 201, whole: 'broken' });
 });

@@ -9,19 +9,28 @@ describe('todo_write', () => {
 
   it('counts what is on the list', async () => {
     const todos = [todo('a', 'completed'), todo('b', 'in_progress'), todo('c')];
-    expect(await call(todoWrite, { todos }, context)).toEqual({ isError: false, text: 'The list is kept: 1 completed, 1 in progress, 1 pending.' });
+    expect(await call(todoWrite, { todos }, context)).toEqual({
+      isError: false,
+      text: 'The list is kept: 1 completed, 1 in progress, 1 pending.',
+    });
     expect((await call(todoWrite, { todos: [] }, context)).isError).toBe(false);
   });
 
   it('refuses two at a time, and one item twice', async () => {
-    expect(await call(todoWrite, { todos: [todo('a', 'in_progress'), todo('b', 'in_progress')] }, context)).toMatchObject({ isError: true, note: 'bad_list' });
-    expect(await call(todoWrite, { todos: [todo('a'), todo('a')] }, context)).toMatchObject({ isError: true, note: 'bad_list' });
+    expect(
+      await call(todoWrite, { todos: [todo('a', 'in_progress'), todo('b', 'in_progress')] }, context),
+    ).toMatchObject({ isError: true, note: 'bad_list' });
+    expect(await call(todoWrite, { todos: [todo('a'), todo('a')] }, context)).toMatchObject({
+      isError: true,
+      note: 'bad_list',
+    });
   });
 });
 
 describe('read_output', () => {
   const id = 'a'.repeat(64);
-  const context = (kept: Buffer | null, resultChars = 30_000) => contextFor('/nowhere', { resultChars, readBlob: (hash) => Promise.resolve(hash === id ? kept : null) });
+  const context = (kept: Buffer | null, resultChars = 30_000) =>
+    contextFor('/nowhere', { resultChars, readBlob: (hash) => Promise.resolve(hash === id ? kept : null) });
 
   // Bytes that are no UTF-8 and characters of many bytes: page by page it is the same output.
   it('pages through to the end, without losing or doubling a byte', async () => {
@@ -32,7 +41,8 @@ describe('read_output', () => {
     for (let pages = 0; offset !== undefined; pages++) {
       expect(pages).toBeLessThan(100);
       const result = await call(readOutput, { id, offset }, context(bytes, 300));
-      const [, page = '', next] = /^(.*?)(?:\n\[More follows: go on with offset (\d+) of \d+\.\])?$/s.exec(result.text) ?? [];
+      const [, page = '', next] =
+        /^(.*?)(?:\n\[More follows: go on with offset (\d+) of \d+\.\])?$/s.exec(result.text) ?? [];
       whole += page;
       offset = next === undefined ? undefined : Number(next);
     }
@@ -44,6 +54,8 @@ describe('read_output', () => {
     expect(await read(null)).toMatchObject({ isError: true, note: 'no_output' });
     expect(await read(Buffer.from([0, 1]))).toMatchObject({ isError: true, note: 'binary' });
     expect(await read(Buffer.from('abc'), 3)).toMatchObject({ isError: true, note: 'past_the_end' });
-    expect(await call(readOutput, { id: 'b'.repeat(64) }, context(Buffer.from('x')))).toMatchObject({ note: 'no_output' });
+    expect(await call(readOutput, { id: 'b'.repeat(64) }, context(Buffer.from('x')))).toMatchObject({
+      note: 'no_output',
+    });
   });
 });

@@ -38,7 +38,8 @@ beforeEach(() => {
 
 const json =
   (status: number, body: unknown, headers = {}): Route =>
-  (_, response) => void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+  (_, response) =>
+    void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 const gone: Route = (request) => void request.socket.destroy();
 
 describe('http_get', () => {
@@ -58,12 +59,17 @@ describe('http_get', () => {
     expect(await call(get, { url: base }, context)).toMatchObject({ isError: true, note: 'HTTP 404' });
     route = gone;
     expect(await call(get, { url: base }, context)).toMatchObject({ isError: true, note: 'ECONNRESET' });
-    expect(await call(httpGetTool({ allow: [] }), { url: base }, context)).toMatchObject({ isError: true, note: 'private_address' });
+    expect(await call(httpGetTool({ allow: [] }), { url: base }, context)).toMatchObject({
+      isError: true,
+      note: 'private_address',
+    });
   });
 
   it('binary is described, and a long body is kept whole', async () => {
     route = (_, response) => void response.end(Buffer.from([0, 1, 2, 255]));
-    expect((await call(get, { url: base }, context)).text).toMatch(/\[Binary output, not shown\. The whole output is 4 bytes/);
+    expect((await call(get, { url: base }, context)).text).toMatch(
+      /\[Binary output, not shown\. The whole output is 4 bytes/,
+    );
     route = (_, response) => void response.end('x'.repeat(50_000));
     const long = await call(get, { url: base }, context);
     expect(long.output?.length).toBe(50_000);
@@ -75,8 +81,16 @@ describe('http_request', () => {
 
   it('sends the key of the call, whatever key the model made up', async () => {
     route = json(201, {});
-    await call(send, { url: `${base}/x`, method: 'POST', body: 'b', headers: { 'Idempotency-Key': 'mine', 'x-a': '1' } }, context);
-    expect(seen[0]).toMatchObject({ at: 'POST /x', body: 'b', headers: { 'idempotency-key': 'key-of-the-call', 'x-a': '1' } });
+    await call(
+      send,
+      { url: `${base}/x`, method: 'POST', body: 'b', headers: { 'Idempotency-Key': 'mine', 'x-a': '1' } },
+      context,
+    );
+    expect(seen[0]).toMatchObject({
+      at: 'POST /x',
+      body: 'b',
+      headers: { 'idempotency-key': 'key-of-the-call', 'x-a': '1' },
+    });
   });
 
   it('an answer that is lost is thrown: nobody knows', async () => {
@@ -87,8 +101,14 @@ describe('http_request', () => {
   });
 
   it('a request that never left is a result, and so is an attempt that may not act any more', async () => {
-    expect(await call(send, { url: 'http://127.0.0.1:1/', method: 'POST' }, context)).toMatchObject({ isError: true, note: 'ECONNREFUSED' });
-    expect(await call(send, { url: base, method: 'POST' }, { ...context, mayAct: () => false })).toMatchObject({ isError: true, note: 'aborted' });
+    expect(await call(send, { url: 'http://127.0.0.1:1/', method: 'POST' }, context)).toMatchObject({
+      isError: true,
+      note: 'ECONNREFUSED',
+    });
+    expect(await call(send, { url: base, method: 'POST' }, { ...context, mayAct: () => false })).toMatchObject({
+      isError: true,
+      note: 'aborted',
+    });
     expect(seen).toEqual([]);
   });
 });
@@ -113,10 +133,18 @@ describe('open_pull_request', () => {
   });
 
   it('notes what was there before, posts, and says number and address', async () => {
-    route = (request, response) => (request.method === 'GET' ? json(200, [pull(3, { state: 'closed' })]) : json(201, pull(7)))(request, response);
+    route = (request, response) =>
+      (request.method === 'GET' ? json(200, [pull(3, { state: 'closed' })]) : json(201, pull(7)))(request, response);
     expect(await tool().prepare?.(args, context)).toEqual({ head: 'acme:fix', before: [3] });
-    expect(await tool().run(args, context)).toEqual({ isError: false, text: 'Pull request #7 is open: http://forge/7', note: '#7' });
-    expect(seen.map(({ at }) => at)).toEqual(['GET /repos/acme/app/pulls?head=acme%3Afix&base=main&state=all&per_page=100', 'POST /repos/acme/app/pulls']);
+    expect(await tool().run(args, context)).toEqual({
+      isError: false,
+      text: 'Pull request #7 is open: http://forge/7',
+      note: '#7',
+    });
+    expect(seen.map(({ at }) => at)).toEqual([
+      'GET /repos/acme/app/pulls?head=acme%3Afix&base=main&state=all&per_page=100',
+      'POST /repos/acme/app/pulls',
+    ]);
     expect(seen[1]?.headers.authorization).toBe('Bearer test-forge-token');
     expect(JSON.parse(seen[1]?.body ?? '')).toEqual({ title: 'T', body: '', head: 'fix', base: 'main' });
   });
@@ -128,7 +156,16 @@ describe('open_pull_request', () => {
     ['a closed one, and nobody noted what was there before', [pull(3, { state: 'closed' })], null, 'unknown'],
     ['none', [], [], 'absent'],
     // A forge that does not know the filter answers with all.
-    ['others only', [pull(1, { head: { ref: 'other' } }), pull(2, { base: { ref: 'dev' } }), pull(4, { head: { ref: 'fix', label: 'eve:fix' } })], [], 'absent'],
+    [
+      'others only',
+      [
+        pull(1, { head: { ref: 'other' } }),
+        pull(2, { base: { ref: 'dev' } }),
+        pull(4, { head: { ref: 'fix', label: 'eve:fix' } }),
+      ],
+      [],
+      'absent',
+    ],
     ['something else', { message: 'hello' }, [], 'unknown'],
   ])('asked for its branch the forge has %s', async (_, pulls, before, kind) => {
     route = json(200, pulls);
@@ -158,7 +195,9 @@ describe('open_pull_request', () => {
 
   it('a forge that has one already is no error, and one that refuses is', async () => {
     route = (request, response) =>
-      (request.method === 'GET' ? json(200, [pull(5)]) : json(422, { errors: [{ message: 'A pull request already exists for acme:fix.' }] }))(request, response);
+      (request.method === 'GET'
+        ? json(200, [pull(5)])
+        : json(422, { errors: [{ message: 'A pull request already exists for acme:fix.' }] }))(request, response);
     expect(await tool().run(args, context)).toMatchObject({ isError: false, note: '#5' });
     route = json(403, { message: 'no' });
     expect(await tool().run(args, context)).toMatchObject({ isError: true, note: 'HTTP 403' });
@@ -170,7 +209,15 @@ describe('open_pull_request', () => {
     expect(seen).toEqual([]);
   });
 
-  it.each([{ repo: 'acme' }, { repo: '../x' }, { repo: 'a/b/c' }, { head: 'a..b' }, { head: '-x' }, { base: 'a b' }, { base: 'x:y' }])('%j is refused', async (bad) => {
+  it.each([
+    { repo: 'acme' },
+    { repo: '../x' },
+    { repo: 'a/b/c' },
+    { head: 'a..b' },
+    { head: '-x' },
+    { base: 'a b' },
+    { base: 'x:y' },
+  ])('%j is refused', async (bad) => {
     await expect(call(tool(), { ...args, ...bad }, context)).rejects.toThrow('did not run, because of its arguments');
   });
 });
