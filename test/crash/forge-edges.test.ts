@@ -143,6 +143,7 @@ it('a forge that can’t look up: never two, and INTERRUPTED/unknown_outcome', {
       await run.workers();
       await run.submit();
       const { turn, call, effect } = await run.ended();
+      await run.forge.idle(run.name);
       expect(turn).toMatchObject({ endReason: 'INTERRUPTED', endDetail: 'unknown_outcome', recordedBy: 'recovery' });
       expect([call?.status, effect?.state]).toEqual(['unknown_ends_turn', 'unknown']);
       expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([1, fault.commits ? 1 : 0]);

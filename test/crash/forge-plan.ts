@@ -85,7 +85,7 @@ export async function play(run: ForgeRun, plan: Plan): Promise<void> {
 export async function check(run: ForgeRun, { fault, disturbance }: Plan): Promise<void> {
   const { turn, call, effect, events } = await run.ended();
   // A second one that was sent too early would be opened now.
-  await run.forge.idle();
+  await run.forge.idle(run.name);
   const cancelled = disturbance.kind === 'cancelled' && turn.endReason === 'ABORTED';
   const neverCame = (fault.kind === 'gateway' || fault.kind === 'closes') && !fault.commits;
   const opened = run.forge.pulls(run.name).length;

@@ -34,8 +34,8 @@ export interface Forge {
   posts(branch: string): number;
   /** Resolves when the n-th of them has arrived, counted from 1. */
   arrived(branch: string, n?: number): Promise<void>;
-  /** Resolves when nothing that has arrived is worked on any more: what it opens late counts too. */
-  idle(): Promise<void>;
+  /** Resolves when nothing that has arrived is worked on any more: what is opened late counts too. */
+  idle(branch: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export async function startForge(): Promise<Forge> {
   const posts = new Map<string, number>();
   const faults = new Map<string, ForgeFault>();
   const forgotten = new Set<string>();
-  const working = new Set<Promise<void>>();
+  const working = new Map<string, Promise<void>[]>();
   const waiting: { readonly branch: string; readonly n: number; readonly go: () => void }[] = [];
   const count = (branch: string) => posts.get(branch) ?? 0;
 
@@ -54,8 +54,7 @@ export async function startForge(): Promise<Forge> {
     return pull;
   }
 
-  async function post(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { head, title } = JSON.parse(await bodyOf(request)) as { head: string; title: string };
+  async function post(head: string, title: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const first = count(head) === 0;
     posts.set(head, count(head) + 1);
     for (const { branch, n, go } of waiting) if (branch === head && count(head) >= n) go();
@@ -95,8 +94,10 @@ export async function startForge(): Promise<Forge> {
     response.on('error', () => {});
     if (url.pathname !== '/repos/acme/app/pulls') return answer(response, 404, { message: 'not found' });
     if (request.method === 'POST') {
-      const work = post(request, response).finally(() => void working.delete(work));
-      return void working.add(work);
+      return void bodyOf(request).then((body) => {
+        const { head, title } = JSON.parse(body) as { head: string; title: string };
+        working.set(head, [...(working.get(head) ?? []), post(head, title, request, response)]);
+      });
     }
     return list(url, response);
   });
@@ -114,9 +115,7 @@ export async function startForge(): Promise<Forge> {
         if (count(branch) >= n) go();
         else waiting.push({ branch, n, go });
       }),
-    async idle() {
-      while (working.size > 0) await Promise.all(working);
-    },
+    idle: (branch) => Promise.all(working.get(branch) ?? []).then(() => {}),
     async close() {
       server.closeAllConnections();
       server.close();
