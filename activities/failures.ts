@@ -1,5 +1,7 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { Logger } from 'pino';
+import { isGrpcServiceError } from '@temporalio/client';
+import { POLICY } from '../workflows/core/policy.ts';
 import { isStoreAway } from './store/errors.ts';
 import { FenceRefused } from './store/fence.ts';
 
@@ -7,7 +9,20 @@ import { FenceRefused } from './store/fence.ts';
  * The one place where an error of an activity becomes a failure in a history. Only our own fixed sentences
  * pass: what a driver or a tool said may hold a customer's text, so it goes to the log as class and code.
  */
-export function toFailure(error: unknown, activity: string, log: Logger): Error {
+export function toFailure(error: unknown, at: FailedAttempt, log: Logger): Error {
+  const failure = failureOf(error, at, log);
+  // A stack names folders of this machine.
+  failure.stack = `${failure.name}: ${failure.message}`;
+  return failure;
+}
+
+export interface FailedAttempt {
+  readonly activity: string;
+  /** The engine's number of this attempt. */
+  readonly attempt: number;
+}
+
+function failureOf(error: unknown, { activity, attempt }: FailedAttempt, log: Logger): Error {
   if (error instanceof ApplicationFailure || error instanceof CancelledFailure) return error;
   if (error instanceof FenceRefused) {
     return ApplicationFailure.nonRetryable('This turn is not this run’s to move any more.', error.code);
@@ -17,10 +32,18 @@ export function toFailure(error: unknown, activity: string, log: Logger): Error 
   if (fault.sqlState !== null && isRefusedWrite(fault.sqlState)) {
     return ApplicationFailure.nonRetryable('The store refused a write.', 'store.refused');
   }
-  if (fault.sqlState !== null || isStoreAway(error)) {
+  if (fault.sqlState !== null || isStoreAway(error) || isGrpcServiceError(rootOf(error))) {
     return ApplicationFailure.retryable('The store or the engine is away; trying again.', 'store.away');
   }
-  return ApplicationFailure.retryable('An activity failed on a fault of its own.', 'activity.fault');
+  return ApplicationFailure.create({
+    message: 'An activity failed on a fault of its own.',
+    type: 'activity.fault',
+    nonRetryable: attempt >= POLICY.faults.attempts,
+  });
+}
+
+function rootOf(error: unknown): unknown {
+  return error instanceof Error && error.cause !== undefined ? rootOf(error.cause) : error;
 }
 
 interface Fault {

@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import type { DecisionRequest, EndTurnRequest, GateRequest, WaitRequest, RunToolRequest, SampleRequest } from '../workflows/core/requests.ts';
 import type { Deps } from './deps.ts';
 import { toFailure } from './failures.ts';
@@ -22,7 +23,7 @@ export function createActivities(deps: Deps) {
       try {
         return await activity(deps, ...args);
       } catch (error) {
-        throw toFailure(error, name, deps.log);
+        throw toFailure(error, { activity: name, attempt: Context.current().info.attempt }, deps.log);
       }
     };
   return {

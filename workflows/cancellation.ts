@@ -48,7 +48,10 @@ const SENTENCES: Readonly<Record<string, string>> = {
 
 /** Closes a turn as Failed, by a dotted type and a fixed sentence; never retried. */
 export function turnFailure(type: string): ApplicationFailure {
-  return ApplicationFailure.nonRetryable(SENTENCES[type] ?? 'The turn ended; its end row says why.', type);
+  const failure = ApplicationFailure.nonRetryable(SENTENCES[type] ?? 'The turn ended; its end row says why.', type);
+  // A stack names folders of the machine that ran this.
+  failure.stack = `${failure.name}: ${failure.message}`;
+  return failure;
 }
 
 /** The one place where a failed activity becomes something the core can hear; what ends the run at once is thrown. */

@@ -91,7 +91,7 @@ async function promote(tx: Tx, row: SessionRow, describe: DescribeTools): Promis
     .select()
     .from(input)
     .where(and(eq(input.session, row.id), eq(input.status, 'queued'), unlocked(), mayStart))
-    .orderBy(desc(inArray(input.kind, [...JOINS_RUNNING_TURN])), asc(input.class), asc(input.seq))
+    .orderBy(desc(input.isLeftOver), asc(input.class), asc(input.seq))
     .limit(1);
   if (!next) return null;
   const n = (last?.n ?? 0) + 1;

@@ -128,6 +128,8 @@ export const input = pawl.table(
     turn: text('turn'),
     /** The message it became. */
     message: text('message'),
+    /** A turn had it and ended without it: it goes first next time. */
+    isLeftOver: boolean('is_left_over').notNull().default(false),
     dispatchedAt: when('dispatched_at'),
     editLockBy: text('edit_lock_by'),
     editLockUntil: when('edit_lock_until'),

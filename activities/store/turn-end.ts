@@ -154,7 +154,7 @@ async function settleInputs(tx: Tx, owner: FencedTurn, head: string, end: End): 
   const back = left.filter((row) => !drops.includes(row));
   await setStatus(tx, consumed, { status: 'consumed' });
   await setStatus(tx, drops, { status: 'dropped_by_cancel' });
-  await setStatus(tx, back, { status: 'queued', turn: null, message: null });
+  await setStatus(tx, back, { status: 'queued', turn: null, message: null, isLeftOver: true });
   return drops.map((row) => ({
     key: `dropped/${row.id}`,
     turn: owner.id,

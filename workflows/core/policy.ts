@@ -5,6 +5,8 @@ export const POLICY = {
   auth: { delaysMs: [1_000, 2_000, 4_000], attempts: 3 },
   empty: { resamples: 2 },
   cutCalls: { stepsInARow: 5 },
+  /** Of our own code: what fails so often is not going to work. */
+  faults: { attempts: 10 },
   lostAttempts: { ofOneSample: 10, ofOneCall: 10 },
   sample: { stallMs: 300_000, flushWaitMs: 5_000, compactionAtShare: 0.85, minimumRoomTokens: 3_000 },
   tools: { parallel: 10, resultChars: 30_000, killAfterMs: 5_000 },
