@@ -1,4 +1,10 @@
-export { defineTool, type Tool, type ToolContext, type ToolDefinition, type ToolResult } from './activities/tools/define-tool.ts';
+export {
+  defineTool,
+  type Tool,
+  type ToolContext,
+  type ToolDefinition,
+  type ToolResult,
+} from './activities/tools/define-tool.ts';
 export { openPullRequestTool, type PullRequestToolOptions } from './activities/tools/open-pull-request.ts';
 export {
   type AgentDefinition,

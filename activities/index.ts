@@ -1,5 +1,12 @@
 import { Context } from '@temporalio/activity';
-import type { DecisionRequest, EndTurnRequest, GateRequest, WaitRequest, RunToolRequest, SampleRequest } from '../workflows/core/requests.ts';
+import type {
+  DecisionRequest,
+  EndTurnRequest,
+  GateRequest,
+  WaitRequest,
+  RunToolRequest,
+  SampleRequest,
+} from '../workflows/core/requests.ts';
 import type { Deps } from './deps.ts';
 import { toFailure } from './failures.ts';
 import { beating } from './heartbeat.ts';
@@ -30,7 +37,10 @@ export function createActivities(deps: Deps) {
     sample: act<[SampleRequest], Awaited<ReturnType<typeof sample>>>('sample', sample),
     runTool: act<[RunToolRequest], Awaited<ReturnType<typeof runTool>>>('runTool', runTool),
     gate: act<[GateRequest], Awaited<ReturnType<typeof gate>>>('gate', gate),
-    settleApproval: act<[DecisionRequest], Awaited<ReturnType<typeof settleApproval>>>('settleApproval', settleApproval),
+    settleApproval: act<[DecisionRequest], Awaited<ReturnType<typeof settleApproval>>>(
+      'settleApproval',
+      settleApproval,
+    ),
     lookAtWait: act<[WaitRequest], Awaited<ReturnType<typeof lookAtWait>>>('lookAtWait', lookAtWait),
     endTurn: act<[EndTurnRequest], void>('endTurn', endTurn),
     advanceSession: act<[AdvanceRequest], Awaited<ReturnType<typeof advanceSession>>>('advanceSession', advanceSession),

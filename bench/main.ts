@@ -62,7 +62,17 @@ async function measure(house: House, { name, concurrent, rounds }: (typeof CASES
   }
   const pawl = median(ms.pawl);
   const bare = median(ms.bare);
-  print({ case: name, concurrent, rounds, runs: RUNS, unit: 'ms per round', pawl, bare, ratio: round(pawl / bare), target: 1.3 });
+  print({
+    case: name,
+    concurrent,
+    rounds,
+    runs: RUNS,
+    unit: 'ms per round',
+    pawl,
+    bare,
+    ratio: round(pawl / bare),
+    target: 1.3,
+  });
 }
 
 async function pawlTurn(house: House, rounds: number): Promise<void> {
@@ -75,12 +85,22 @@ async function pawlTurn(house: House, rounds: number): Promise<void> {
   const found = house.catalogue.workspace(key, key);
   if (!agent || !found.ok) throw new Error('the bench has no agent or workspace');
   const text = `rounds=${rounds}`;
-  const job = await storeJob(db, { tenant: 'default', key, fingerprint: key, agent, workspace: found.workspace, text, ticket: null, sender: null });
+  const job = await storeJob(db, {
+    tenant: 'default',
+    key,
+    fingerprint: key,
+    agent,
+    workspace: found.workspace,
+    text,
+    ticket: null,
+    sender: null,
+  });
   if (job.kind !== 'accepted') throw new Error(job.kind);
   await signalSession(house.temporal, house.taskQueue, job.session);
   const { result } = await resultOf(house, turnWorkflowId(turnIdOf(job.session, 1)));
   const [row] = await db.select().from(turn).where(eq(turn.session, job.session));
-  if (row?.endReason !== 'COMPLETED' || result !== undefined) throw new Error(`a bench turn ended ${row?.endReason}/${row?.endDetail}`);
+  if (row?.endReason !== 'COMPLETED' || result !== undefined)
+    throw new Error(`a bench turn ended ${row?.endReason}/${row?.endDetail}`);
 }
 
 /** Waits as a client of the bare loop does, once the session has started the turn. */
@@ -125,7 +145,11 @@ async function startBare(house: House, baseUrl: string): Promise<() => Promise<v
 
 async function bareLoop(house: House, rounds: number): Promise<void> {
   const workflowId = `bare/${randomBytes(8).toString('hex')}`;
-  await house.temporal.workflow.execute('bareWorkflow', { workflowId, taskQueue: BARE_QUEUE, args: [workflowId, rounds] });
+  await house.temporal.workflow.execute('bareWorkflow', {
+    workflowId,
+    taskQueue: BARE_QUEUE,
+    args: [workflowId, rounds],
+  });
 }
 
 function median(values: readonly number[]): number {

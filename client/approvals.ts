@@ -65,7 +65,9 @@ export async function replyToApproval(
     answer === 'message' && text !== undefined
       ? { id: newId('in'), session, kind: 'steer' as const, text, sender: by }
       : null;
-  const answered = await onStore(() => answerApproval(db, at.tenant, { approval, answer, by, editedArguments, message }));
+  const answered = await onStore(() =>
+    answerApproval(db, at.tenant, { approval, answer, by, editedArguments, message }),
+  );
   if (answered.kind === 'unknown') return null;
   if (answered.kind === 'late') {
     await engine.look(answered.session);

@@ -5,7 +5,14 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import { answerWaits, approvalAnswered, look, type SessionArgs, sessionWorkflowId, turnWorkflowId } from '../workflows/messages.ts';
+import {
+  answerWaits,
+  approvalAnswered,
+  look,
+  type SessionArgs,
+  sessionWorkflowId,
+  turnWorkflowId,
+} from '../workflows/messages.ts';
 import { EngineAway } from './faults.ts';
 
 export const ANSWER_LIMIT_MS = 5_000;

@@ -1,7 +1,13 @@
 import type { Client } from '@temporalio/client';
 import type { Database } from '../activities/store/database.ts';
 import type { StreamListener } from '../activities/store/notify.ts';
-import { type ApprovalAnswered, type ApprovalReply, listApprovals, type OpenApproval, replyToApproval } from './approvals.ts';
+import {
+  type ApprovalAnswered,
+  type ApprovalReply,
+  listApprovals,
+  type OpenApproval,
+  replyToApproval,
+} from './approvals.ts';
 import { type CancelJob, type CancelledJob, cancelJob } from './cancel.ts';
 import { ANSWER_LIMIT_MS, clientEngine, type ClientEngine, type EngineState } from './engine.ts';
 import { EngineAway, onStore } from './faults.ts';

@@ -15,7 +15,11 @@ export async function demoModel(config: Config): Promise<DemoModel> {
   const { openai } = config.providers;
   const usable = process.env.OPENAI_API_KEY || process.env.OPENAI_BASE_URL || config.file !== null;
   if (usable || !openai) {
-    return { config, notice: `Model replies come from ${openai?.baseUrl ?? 'the providers in the config'}.`, close: async () => {} };
+    return {
+      config,
+      notice: `Model replies come from ${openai?.baseUrl ?? 'the providers in the config'}.`,
+      close: async () => {},
+    };
   }
   const provider = await startScriptedProvider({ rules });
   const scripted = { ...openai, baseUrl: provider.baseUrl, apiKeyEnv: null };

@@ -53,6 +53,8 @@ function git(folder: string, ...args: string[]): void {
     execFileSync('git', args, { cwd: folder, stdio: 'pipe' });
   } catch (error) {
     const missing = (error as { code?: unknown }).code === 'ENOENT';
-    throw new SetupError(missing ? 'The sample ticket needs git; install it.' : `git ${args[0]} failed in ${folder}; look there.`);
+    throw new SetupError(
+      missing ? 'The sample ticket needs git; install it.' : `git ${args[0]} failed in ${folder}; look there.`,
+    );
   }
 }

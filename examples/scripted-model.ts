@@ -1,4 +1,12 @@
-import { type ChatRequest, callTools, countToolResults, lastUserText, paced, type Reply, say } from '../testing/index.ts';
+import {
+  type ChatRequest,
+  callTools,
+  countToolResults,
+  lastUserText,
+  paced,
+  type Reply,
+  say,
+} from '../testing/index.ts';
 import { SAMPLE_TICKET } from './sample-ticket.ts';
 
 const FIXED = `    .toLowerCase()
@@ -15,17 +23,31 @@ const STEPS: readonly Reply[] = [
     ],
     { text: 'The function and its test are small; I will read both.' },
   ),
-  callTools([{ name: 'shell', arguments: { command: 'node --test' } }], { text: 'I will see the test fail before I change anything.' }),
+  callTools([{ name: 'shell', arguments: { command: 'node --test' } }], {
+    text: 'I will see the test fail before I change anything.',
+  }),
   callTools(
     [{ name: 'edit_file', arguments: { path: 'src/slugify.js', old_string: '    .toLowerCase()', new_string: FIXED } }],
-    { text: 'Accented letters are cut out as if they were punctuation. Decomposing them first and dropping the accents keeps the base letter.' },
+    {
+      text: 'Accented letters are cut out as if they were punctuation. Decomposing them first and dropping the accents keeps the base letter.',
+    },
   ),
   callTools([{ name: 'shell', arguments: { command: 'node --test' } }], { text: 'Now the tests again.' }),
   callTools(
-    [{ name: 'shell', arguments: { command: 'git commit --all --quiet --message "slugify keeps the base letter of accented characters" && git log --oneline' } }],
+    [
+      {
+        name: 'shell',
+        arguments: {
+          command:
+            'git commit --all --quiet --message "slugify keeps the base letter of accented characters" && git log --oneline',
+        },
+      },
+    ],
     { text: 'Both pass. I will commit.' },
   ),
-  say('slugify now decomposes accented letters and drops the accents, so "Crème brûlée" becomes "creme-brulee". Both tests pass, and the fix is committed.'),
+  say(
+    'slugify now decomposes accented letters and drops the accents, so "Crème brûlée" becomes "creme-brulee". Both tests pass, and the fix is committed.',
+  ),
 ];
 
 /** Number of tool results after which each step is due. */

@@ -24,14 +24,12 @@ export function createCatalogue(config: Config): Catalogue {
 
 /** Queue of the workers on the machine that has the files. */
 export function hostQueue(config: Pick<Config, 'taskQueue' | 'workspaceKind'>): string {
-  return config.workspaceKind === 'shared' ? config.taskQueue : `${config.taskQueue}@${process.env.PAWL_HOST_ID || hostname()}`;
+  return config.workspaceKind === 'shared'
+    ? config.taskQueue
+    : `${config.taskQueue}@${process.env.PAWL_HOST_ID || hostname()}`;
 }
 
-function findWorkspace(
-  config: Config,
-  path: string | undefined,
-  jobKey: string,
-): ReturnType<Catalogue['workspace']> {
+function findWorkspace(config: Config, path: string | undefined, jobKey: string): ReturnType<Catalogue['workspace']> {
   const root = ensureFolder(config.workspaceRoot);
   const own = createHash('sha256').update(jobKey).digest('hex').slice(0, 16);
   if (path === undefined) return accepted(config, ensureFolder(resolve(root, own)));
@@ -39,7 +37,10 @@ function findWorkspace(
   try {
     real = realpathSync(resolve(root, path));
   } catch {
-    return { ok: false, why: `The workspace ${path} does not exist under the workspace root; create it first, or leave it out.` };
+    return {
+      ok: false,
+      why: `The workspace ${path} does not exist under the workspace root; create it first, or leave it out.`,
+    };
   }
   if (!isInside(root, real)) {
     return { ok: false, why: `The workspace ${path} is outside the workspace root; name a folder inside it.` };

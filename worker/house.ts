@@ -77,7 +77,9 @@ async function reach(config: Config, options: HouseOptions): Promise<Reached> {
     throw new SetupError('Set TEMPORAL_ADDRESS and DATABASE_URL, or use `pawl up`, which brings both.');
   }
   if (options.start === false && (await whoRuns(config.home))?.status !== 'running') {
-    throw new SetupError(`Pawl is not running on ${config.home}; start it with \`npm start\`, or set TEMPORAL_ADDRESS and DATABASE_URL.`);
+    throw new SetupError(
+      `Pawl is not running on ${config.home}; start it with \`npm start\`, or set TEMPORAL_ADDRESS and DATABASE_URL.`,
+    );
   }
   const servers = await startEmbedded({
     home: config.home,
@@ -94,7 +96,9 @@ async function withoutDatabase(migrated: Promise<void>): Promise<void> {
     await migrated;
   } catch (error) {
     const { code } = error as { code?: unknown };
-    throw new SetupError(`PostgreSQL can't be reached or migrated (${typeof code === 'string' ? code : (error as Error).message}); check DATABASE_URL.`);
+    throw new SetupError(
+      `PostgreSQL can't be reached or migrated (${typeof code === 'string' ? code : (error as Error).message}); check DATABASE_URL.`,
+    );
   }
 }
 
@@ -108,7 +112,9 @@ async function connect(address: string): Promise<Connection> {
 
 function assemble(config: Config, reached: Reached, database: Database, connection: Connection): House {
   const { servers } = reached;
-  const listener = new StreamListener(() => new pg.Client({ connectionString: reached.databaseUrl, application_name: 'pawl listen' }));
+  const listener = new StreamListener(
+    () => new pg.Client({ connectionString: reached.databaseUrl, application_name: 'pawl listen' }),
+  );
   return {
     config,
     database,

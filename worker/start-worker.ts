@@ -60,7 +60,11 @@ export async function startWorker(house: House, settings: WorkerSettings): Promi
 }
 
 /** What needs a session's files. */
-function onFiles({ runTool, gate, settleApproval }: Activities): Pick<Activities, 'runTool' | 'gate' | 'settleApproval'> {
+function onFiles({
+  runTool,
+  gate,
+  settleApproval,
+}: Activities): Pick<Activities, 'runTool' | 'gate' | 'settleApproval'> {
   return { runTool, gate, settleApproval };
 }
 
@@ -152,7 +156,13 @@ async function ensureRecovery(house: House): Promise<void> {
       scheduleId: `${taskQueue}-recovery`,
       spec: { intervals: [{ every: '30s' }] },
       policies: { overlap: ScheduleOverlapPolicy.SKIP },
-      action: { type: 'startWorkflow', workflowType: 'recoveryWorkflow', taskQueue, workflowId: `${taskQueue}-recovery`, args: [] },
+      action: {
+        type: 'startWorkflow',
+        workflowType: 'recoveryWorkflow',
+        taskQueue,
+        workflowId: `${taskQueue}-recovery`,
+        args: [],
+      },
       state: { triggerImmediately: true },
     });
   } catch (error) {
@@ -175,5 +185,8 @@ function installRuntime(log: Logger): void {
 }
 
 function fileLog(home: string): Logger {
-  return pino({ level: 'info' }, pino.destination({ dest: join(home, 'logs', 'worker.log'), mkdir: true, sync: false }));
+  return pino(
+    { level: 'info' },
+    pino.destination({ dest: join(home, 'logs', 'worker.log'), mkdir: true, sync: false }),
+  );
 }

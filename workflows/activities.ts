@@ -25,7 +25,9 @@ export const store = { sample, lookAtWait, endTurn };
 const WORKSPACE_WAIT = '1h';
 
 /** Activities that need the session's files: on the queue of a machine that has them. */
-export function actingOn(queue: string): Pick<ReturnType<typeof proxyActivities<Activities>>, 'runTool' | 'gate' | 'settleApproval'> {
+export function actingOn(
+  queue: string,
+): Pick<ReturnType<typeof proxyActivities<Activities>>, 'runTool' | 'gate' | 'settleApproval'> {
   const elsewhere =
     queue === workflowInfo().taskQueue ? {} : { taskQueue: queue, scheduleToStartTimeout: WORKSPACE_WAIT };
   return proxyActivities<Activities>({ ...heartbeating, ...elsewhere });

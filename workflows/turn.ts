@@ -178,7 +178,11 @@ async function runWait(turn: Turn, { ordinal }: CallRef): Promise<CallHeard> {
 async function gate(turn: Turn, step: Step & { kind: 'gate' }): Promise<Heard> {
   const { ordinal } = step;
   try {
-    const work = actingOn(turn.args.workspaceQueue).gate({ fence: fenceOf(turn.args), assistant: turn.state().head, ordinal });
+    const work = actingOn(turn.args.workspaceQueue).gate({
+      fence: fenceOf(turn.args),
+      assistant: turn.state().head,
+      ordinal,
+    });
     return { kind: 'gated', ordinal, verdict: await untilCleanupDeadline(work) };
   } catch (error) {
     if (isCut(error)) return { kind: 'batch_returned' };
@@ -195,7 +199,11 @@ async function decisionOrExpiry(turn: Turn, step: Step & { kind: 'awaitDecision'
   };
   try {
     if (step.forMs > 0) await condition(() => !waitsStill(), step.forMs);
-    return { kind: 'decided', ordinal, decision: await actingOn(turn.args.workspaceQueue).settleApproval({ fence: fenceOf(turn.args), approval }) };
+    return {
+      kind: 'decided',
+      ordinal,
+      decision: await actingOn(turn.args.workspaceQueue).settleApproval({ fence: fenceOf(turn.args), approval }),
+    };
   } catch (error) {
     if (isCut(error)) return { kind: 'batch_returned' };
     return eventOfFailure(error);

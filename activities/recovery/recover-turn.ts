@@ -76,7 +76,8 @@ async function stepsOf(deps: Deps, id: string): Promise<number> {
 
 async function usageOf(deps: Deps, id: string): Promise<EndFacts['usage']> {
   const rows = await deps.database.db.select().from(usage).where(eq(usage.turn, id));
-  const sum = (of: (row: (typeof rows)[number]) => number | null) => rows.reduce((total, row) => total + (of(row) ?? 0), 0);
+  const sum = (of: (row: (typeof rows)[number]) => number | null) =>
+    rows.reduce((total, row) => total + (of(row) ?? 0), 0);
   return {
     inputTokens: sum((row) => row.inputTokens),
     cachedTokens: sum((row) => row.cachedTokens),

@@ -128,7 +128,10 @@ export function answeredEvent(
 }
 
 /** Locks an approval; one whose time is over and that nobody answered becomes `expired` here. */
-export async function closeIfExpired(tx: Tx, id: string): Promise<{ readonly row: ApprovalRow; readonly isNew: boolean }> {
+export async function closeIfExpired(
+  tx: Tx,
+  id: string,
+): Promise<{ readonly row: ApprovalRow; readonly isNew: boolean }> {
   const expired = await tx
     .update(approval)
     .set({ answer: 'expired', answeredAt: sql`clock_timestamp()` })

@@ -145,7 +145,8 @@ export async function insertInput(
   request: NewInput & { readonly turn?: string },
 ): Promise<readonly { id: string }[]> {
   const { id, session: owner, kind, text, sender, turn: running } = request;
-  const bound = running === undefined ? {} : { status: 'forwarded' as const, turn: running, dispatchedAt: sql`clock_timestamp()` };
+  const bound =
+    running === undefined ? {} : { status: 'forwarded' as const, turn: running, dispatchedAt: sql`clock_timestamp()` };
   return await tx
     .insert(input)
     .values({ id, session: owner, kind, class: classOf(kind), body: storable(text), sender, ...bound })

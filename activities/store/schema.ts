@@ -330,7 +330,9 @@ export const approval = pawl.table('approval', {
   call: text('call')
     .notNull()
     .references(() => call.key),
-  turn: text('turn').notNull().references(() => turn.id),
+  turn: text('turn')
+    .notNull()
+    .references(() => turn.id),
   asked: jsonb('asked').$type<Asked>().notNull(),
   answer: text('answer').$type<ApprovalAnswer>(),
   /** Arguments that the person changed; validated again before they run. */

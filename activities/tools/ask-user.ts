@@ -3,7 +3,12 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import { defineWait } from './define-tool.ts';
 
 const input = z.strictObject({
-  question: z.string().trim().min(1).max(4_000).describe('What you need to know, with what the person needs to answer it.'),
+  question: z
+    .string()
+    .trim()
+    .min(1)
+    .max(4_000)
+    .describe('What you need to know, with what the person needs to answer it.'),
 });
 
 export const askUser = defineWait<z.output<typeof input>>({

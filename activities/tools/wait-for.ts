@@ -5,7 +5,13 @@ import { defineWait } from './define-tool.ts';
 const input = z
   .strictObject({
     event: z.string().trim().min(1).max(200).optional().describe('What is to happen, such as the end of a CI run.'),
-    seconds: z.number().int().min(1).max(86_400).optional().describe('How long to wait at most; alone: exactly so long.'),
+    seconds: z
+      .number()
+      .int()
+      .min(1)
+      .max(86_400)
+      .optional()
+      .describe('How long to wait at most; alone: exactly so long.'),
   })
   .refine(({ event, seconds }) => event !== undefined || seconds !== undefined, 'name an event, or seconds, or both');
 

@@ -37,7 +37,9 @@ export async function gate(deps: Deps, request: GateRequest): Promise<GateVerdic
   const found = await findTool(deps, row.call.tool);
   const guards = await guardsOf(deps, owner, Context.current().cancellationSignal);
   const judgement: Judgement = found.ok
-    ? await beating(newId('att'), () => judge({ tool: found.tool, effect: row.call.effect, args: row.call.arguments }, guards))
+    ? await beating(newId('att'), () =>
+        judge({ tool: found.tool, effect: row.call.effect, args: row.call.arguments }, guards),
+      )
     : { kind: 'denied', by: 'arguments', text: found.text, failures: [] };
   const verdict = await db.transaction((tx) =>
     keepVerdict(tx, { request, owner, row: row.call, tool: found.ok ? found.tool : null, guards, judgement }),
@@ -65,7 +67,9 @@ async function keepVerdict(tx: Tx, judged: Judged): Promise<GateVerdict> {
   const before = await findCommit<GateVerdict>(tx, commitKeyOf(row.key));
   if (before) return before;
   const { verdict, events } = await apply(tx, judged);
-  await tx.insert(commit).values({ key: commitKeyOf(row.key), turn: owner.id, run: request.fence.run, result: verdict });
+  await tx
+    .insert(commit)
+    .values({ key: commitKeyOf(row.key), turn: owner.id, run: request.fence.run, result: verdict });
   await recordEvents(tx, owner.session, [...hookFailures(judged), ...events]);
   return verdict;
 }
@@ -87,7 +91,9 @@ async function apply(tx: Tx, judged: Judged): Promise<{ verdict: GateVerdict; ev
     return { verdict, events: [opened.event] };
   }
   const parsed = parseArguments(tool, args);
-  const ref = parsed.ok ? refOf(owner.id, tool, request.ordinal, parsed, 'run') : answeredRef(request.ordinal, tool, '');
+  const ref = parsed.ok
+    ? refOf(owner.id, tool, request.ordinal, parsed, 'run')
+    : answeredRef(request.ordinal, tool, '');
   return { verdict: { kind: 'run', ref }, events: [] };
 }
 

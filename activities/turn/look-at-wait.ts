@@ -61,7 +61,13 @@ async function lookIn(tx: Tx, at: Looking): Promise<WaitLook> {
 
 async function lookForAnswer(tx: Tx, at: Looking, plan: WaitPlan & { kind: 'question' | 'event' }): Promise<WaitLook> {
   const { row, owner } = at;
-  const asked = { kind: plan.kind, tool: row.tool, subject: plan.text, arguments: row.arguments, onExpiry: 'block' } as const;
+  const asked = {
+    kind: plan.kind,
+    tool: row.tool,
+    subject: plan.text,
+    arguments: row.arguments,
+    onExpiry: 'block',
+  } as const;
   const opened = await openApproval(tx, { turn: owner.id, call: row.key, asked, expiryMs: plan.forMs });
   const answer = opened.row.answer === null ? null : await answerText(tx, opened.row);
   if (answer !== null) {
@@ -75,8 +81,14 @@ async function lookForAnswer(tx: Tx, at: Looking, plan: WaitPlan & { kind: 'ques
 }
 
 const STILL = {
-  question: { status: 'blocked_on_input', text: 'Still waiting: nobody has answered yet. The work stops here until then.' },
-  event: { status: 'blocked_on_event', text: 'Still waiting: it has not happened yet. The work stops here until then.' },
+  question: {
+    status: 'blocked_on_input',
+    text: 'Still waiting: nobody has answered yet. The work stops here until then.',
+  },
+  event: {
+    status: 'blocked_on_event',
+    text: 'Still waiting: it has not happened yet. The work stops here until then.',
+  },
 } as const satisfies Record<string, { status: CallStatus; text: string }>;
 
 /** The answer becomes this call's result, so its input is consumed by it. */

@@ -110,13 +110,23 @@ async function settleYes(tx: Tx, { row, stored, owner, judged }: Settling): Prom
 }
 
 /** Data for the model; the turn goes on. */
-async function refuse(tx: Tx, stored: CallRow, owner: TurnOwner, { by, text }: Pick<Denied, 'by' | 'text'>): Promise<Settled> {
+async function refuse(
+  tx: Tx,
+  stored: CallRow,
+  owner: TurnOwner,
+  { by, text }: Pick<Denied, 'by' | 'text'>,
+): Promise<Settled> {
   await refuseCalls(tx, [stored.key], { status: 'denied', text, note: by });
   return { decision: { kind: 'denied' }, events: [denied(owner.id, stored, by)] };
 }
 
 /** The fuse: this call and everything after it in the batch never start, and each result names the cause. */
-async function stop(tx: Tx, { stored, owner }: Settling, cause: Exclude<keyof typeof TEXTS, 'gone'>, decision: Decision): Promise<Settled> {
+async function stop(
+  tx: Tx,
+  { stored, owner }: Settling,
+  cause: Exclude<keyof typeof TEXTS, 'gone'>,
+  decision: Decision,
+): Promise<Settled> {
   await refuseCalls(tx, [stored.key], { status: 'denied', text: TEXTS[cause], note: cause });
   await refuseCalls(tx, await laterCalls(tx, stored.key), { status: 'fused', text: FUSED[cause], note: cause });
   return { decision, events: [denied(owner.id, stored, 'person')] };

@@ -53,7 +53,10 @@ export async function decide(
     }
     if (options.json) output.json({ approval, ...answered });
     else if (answered.kind === 'recorded') output.line(DONE[reply.answer]);
-    else output.line(`It was ${answered.answer} before${answered.by ? ` by ${printable(answered.by)}` : ''}; that stands.`);
+    else
+      output.line(
+        `It was ${answered.answer} before${answered.by ? ` by ${printable(answered.by)}` : ''}; that stands.`,
+      );
     return EXIT.ok;
   });
 }

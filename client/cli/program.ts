@@ -103,7 +103,14 @@ function addApprovalCommands(program: Command, output: Output, done: (code: numb
     .option(...JSON_OUT)
     .option(...CONFIG)
     .action(async (id: string, { message, ...options }: Flags & { message?: string }) =>
-      done(await decide(id, message === undefined ? { answer: 'rejected' } : { answer: 'message', text: message }, options, output)),
+      done(
+        await decide(
+          id,
+          message === undefined ? { answer: 'rejected' } : { answer: 'message', text: message },
+          options,
+          output,
+        ),
+      ),
     );
 }
 

@@ -149,7 +149,10 @@ export const AnswerBody = z
     text: z.string().min(1).max(100_000).optional().openapi({ description: 'For `message`: what to tell the agent.' }),
   })
   .refine((body) => (body.answer === 'message') === (body.text !== undefined), 'text goes with the answer message')
-  .refine((body) => body.answer === 'approved' || body.editedArguments === undefined, 'only an approval may edit arguments')
+  .refine(
+    (body) => body.answer === 'approved' || body.editedArguments === undefined,
+    'only an approval may edit arguments',
+  )
   .openapi('AnswerApproval');
 
 export const AnsweredSchema = z

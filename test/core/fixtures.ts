@@ -47,7 +47,9 @@ export function ref(ordinal: number, change: Partial<CallRef> = {}): CallRef {
   return { ordinal, ...plain, ...change };
 }
 
-export function batch(...states: readonly Exclude<BatchCall['state'], 'asking' | 'waiting'>[]): Phase & { kind: 'batch' } {
+export function batch(
+  ...states: readonly Exclude<BatchCall['state'], 'asking' | 'waiting'>[]
+): Phase & { kind: 'batch' } {
   return { kind: 'batch', calls: states.map((state, ordinal) => ({ ref: ref(ordinal), state })), fuse: null };
 }
 

@@ -229,7 +229,17 @@ class World {
     else this.#now += forMs;
     this.#record({ kind: 'answer_arrived', approval: 'apr_of_nobody' });
     const call = this.#calls().find((each) => each.ref.ordinal === ordinal);
-    const kind = this.#pick(fc.constantFrom, 'approved', 'approved', 'denied', 'rejected', 'cancelled', 'message', 'expired', 'pending');
+    const kind = this.#pick(
+      fc.constantFrom,
+      'approved',
+      'approved',
+      'denied',
+      'rejected',
+      'cancelled',
+      'message',
+      'expired',
+      'pending',
+    );
     const decision = ((): Decision => {
       switch (kind) {
         case 'approved':

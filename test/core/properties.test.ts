@@ -85,7 +85,10 @@ always('every call of a batch that came back has exactly one status, and began a
       const next = now[ordinal]!.state;
       if (next === call.state) continue;
       // queued → (asking →) running → one status; a no goes from queued or asking, and nothing that was refused runs.
-      const to = next === 'running' || next === 'asking' || next === 'queued' || next === 'denied' || next === 'fused' ? next : 'status';
+      const to =
+        next === 'running' || next === 'asking' || next === 'queued' || next === 'denied' || next === 'fused'
+          ? next
+          : 'status';
       expect(WAYS[call.state]).toContain(to);
     }
   }

@@ -27,7 +27,10 @@ export interface TestHouse {
   readonly provider: ScriptedProvider;
   readonly workspaces: string;
   readonly config: Config;
-  submit(text: string, options?: { readonly key?: string; readonly workspace?: string; readonly agent?: string }): Promise<AcceptedJob>;
+  submit(
+    text: string,
+    options?: { readonly key?: string; readonly workspace?: string; readonly agent?: string },
+  ): Promise<AcceptedJob>;
   send(session: string, kind: InputKind, text: string): Promise<string>;
   /** The n-th turn of a session once it has its end. */
   ended(session: string, n?: number, limitMs?: number): Promise<typeof turn.$inferSelect>;
@@ -72,7 +75,16 @@ export async function testHouse(options: TestHouseOptions = {}): Promise<TestHou
       const found = house.catalogue.workspace(workspace, key);
       const agent = house.catalogue.agent(name);
       if (!found.ok || !agent) throw new Error('the test names no usable workspace or agent');
-      const stored = await storeJob(db, { tenant: 'default', key, fingerprint: text, agent, workspace: found.workspace, text, ticket: null, sender: null });
+      const stored = await storeJob(db, {
+        tenant: 'default',
+        key,
+        fingerprint: text,
+        agent,
+        workspace: found.workspace,
+        text,
+        ticket: null,
+        sender: null,
+      });
       if (stored.kind !== 'accepted') throw new Error(stored.kind);
       await tell(stored.session);
       return stored;
@@ -84,17 +96,27 @@ export async function testHouse(options: TestHouseOptions = {}): Promise<TestHou
       return input;
     },
     ended: (id, n = 1, limitMs = 30_000) =>
-      until(`the end of turn ${id}/${n}`, async () => {
-        const [row] = await db.select().from(turn).where(eq(turn.id, `${id}/${n}`));
-        return row?.endedAt ? row : null;
-      }, limitMs),
+      until(
+        `the end of turn ${id}/${n}`,
+        async () => {
+          const [row] = await db
+            .select()
+            .from(turn)
+            .where(eq(turn.id, `${id}/${n}`));
+          return row?.endedAt ? row : null;
+        },
+        limitMs,
+      ),
     events: (id) => readEvents(db, id, 0, 100_000),
     async transcript(id) {
       const [row] = await db.select().from(session).where(eq(session.id, id)).orderBy(asc(session.id));
       return (await loadChain(db, chains, row?.head ?? '')).map((link) => link.body);
     },
     async startWorker() {
-      const worker = await startWorker(house, { log: pino({ level: process.env.TEST_LOG ?? 'silent' }), onFault: (error) => console.error(error) });
+      const worker = await startWorker(house, {
+        log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
+        onFault: (error) => console.error(error),
+      });
       workers.add(worker);
       const stop = async () => {
         if (workers.delete(worker)) await worker.stop();
@@ -118,11 +140,25 @@ function testConfig(options: TestHouseOptions, baseUrl: string, folder: string, 
     model: 'scripted',
     provider: 'scripted',
     instructions: 'You are tested.',
-    tools: ['read_file', 'write_file', 'edit_file', 'list_files', 'search_text', 'shell', ...(options.tools ?? []).map((tool) => tool.name)],
+    tools: [
+      'read_file',
+      'write_file',
+      'edit_file',
+      'list_files',
+      'search_text',
+      'shell',
+      ...(options.tools ?? []).map((tool) => tool.name),
+    ],
     ...options.agent,
   };
   const config = resolveConfig(
-    { ...options.definition, agents: [agent, ...(options.others ?? []).map((other) => ({ ...agent, ...other }))], tools: options.tools ?? [], providers: { scripted: { baseUrl, apiKeyEnv: null } }, taskQueue: `t-${randomBytes(6).toString('hex')}` },
+    {
+      ...options.definition,
+      agents: [agent, ...(options.others ?? []).map((other) => ({ ...agent, ...other }))],
+      tools: options.tools ?? [],
+      providers: { scripted: { baseUrl, apiKeyEnv: null } },
+      taskQueue: `t-${randomBytes(6).toString('hex')}`,
+    },
     null,
   );
   mkdirSync(join(folder, 'home'));

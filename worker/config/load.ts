@@ -58,7 +58,9 @@ async function importDefinition(file: string): Promise<PawlDefinition> {
   try {
     loaded = (await tsImport(pathToFileURL(file).href, import.meta.url)) as { default?: unknown };
   } catch (error) {
-    throw new SetupError(`The config ${file} can't be loaded: ${error instanceof Error ? error.message : String(error)}`);
+    throw new SetupError(
+      `The config ${file} can't be loaded: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
   const inner = loaded.default;
   const definition = inner !== null && typeof inner === 'object' && 'default' in inner ? inner.default : inner;
@@ -98,13 +100,18 @@ const Shape = z.object({
       }),
     )
     .min(1, 'name at least one agent'),
-  tools: z.array(z.custom<Tool>((tool) => typeof (tool as Tool | null)?.run === 'function', 'make it with defineTool')).optional(),
+  tools: z
+    .array(z.custom<Tool>((tool) => typeof (tool as Tool | null)?.run === 'function', 'make it with defineTool'))
+    .optional(),
   providers: z
-    .record(z.string(), z.strictObject({
+    .record(
+      z.string(),
+      z.strictObject({
         baseUrl: z.url().optional(),
         apiKeyEnv: z.string().nullable().optional(),
         schemas: z.enum(['openai', 'openai_strict', 'plain']).optional(),
-      }))
+      }),
+    )
     .optional(),
   hooks: z.array(hookShape).optional(),
   mcp: mcpShape.optional(),
@@ -121,7 +128,9 @@ export function resolveConfig(definition: PawlDefinition, file: string | null): 
   const providers = resolveProviders(definition);
   const mcp = resolveMcp(definition.mcp, file);
   const isTool = (name: string) => registry.names.includes(name) || isRemoteToolOf(mcp, name);
-  const agents = definition.agents.map((agent) => resolveAgent(agent, { registry, isTool, providers: Object.keys(providers) }));
+  const agents = definition.agents.map((agent) =>
+    resolveAgent(agent, { registry, isTool, providers: Object.keys(providers) }),
+  );
   const twice = agents.find((agent, index) => agents.findIndex((other) => other.name === agent.name) !== index);
   if (twice) throw new SetupError(`The config has two agents named ${twice.name}; give each its own name.`);
   return {
@@ -162,12 +171,16 @@ function resolveAgent(agent: AgentDefinition, { registry, providers, isTool }: K
   }
   const missing = tools.find((tool) => !isTool(tool));
   if (missing) {
-    throw new SetupError(`Agent ${name} names the tool ${missing}, which there is not; known are ${registry.names.join(', ')}.`);
+    throw new SetupError(
+      `Agent ${name} names the tool ${missing}, which there is not; known are ${registry.names.join(', ')}.`,
+    );
   }
   const limits = { ...DEFAULT_LIMITS, ...agent.limits };
   const endless = (['maxSteps', 'maxTokens', 'maxRunningMs'] as const).find((key) => limits[key] === null);
   if (endless && !attended) {
-    throw new SetupError(`Agent ${name} has no ${endless}; only an attended agent may run without it: set attended: true.`);
+    throw new SetupError(
+      `Agent ${name} has no ${endless}; only an attended agent may run without it: set attended: true.`,
+    );
   }
   const permissions = resolvePermissions(agent.permissions);
   return { name, provider, model, instructions, tools, attended, limits, permissions };

@@ -20,9 +20,15 @@ export function resolveProviders(definition: PawlDefinition): Record<string, Pro
 function resolveProvider(name: string, provider: ProviderDefinition): Provider {
   const fromEnvironment = name === 'openai' ? process.env.OPENAI_BASE_URL || undefined : undefined;
   const baseUrl = fromEnvironment ?? provider.baseUrl ?? (name === 'openai' ? OPENAI_URL : undefined);
-  if (baseUrl === undefined) throw new SetupError(`Provider ${name} has no baseUrl; add it under providers in the config.`);
+  if (baseUrl === undefined)
+    throw new SetupError(`Provider ${name} has no baseUrl; add it under providers in the config.`);
   const { schemas = 'openai' } = provider;
-  return { name, baseUrl, schemas, apiKeyEnv: provider.apiKeyEnv === undefined ? 'OPENAI_API_KEY' : provider.apiKeyEnv };
+  return {
+    name,
+    baseUrl,
+    schemas,
+    apiKeyEnv: provider.apiKeyEnv === undefined ? 'OPENAI_API_KEY' : provider.apiKeyEnv,
+  };
 }
 
 /** A worker must not take work that it can't ask a model about. */

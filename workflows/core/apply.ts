@@ -106,7 +106,11 @@ function replied(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): Tu
 function calling(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): TurnState {
   const cutCalls = reply.finish === 'length' ? state.tries.cutCalls + 1 : 0;
   const calls = reply.calls.map((ref): BatchCall => ({ ref, state: ref.verdict === 'answered' ? 'error' : 'queued' }));
-  const next: TurnState = { ...state, tries: { ...FRESH_TRIES, cutCalls }, phase: { kind: 'batch', calls, fuse: null } };
+  const next: TurnState = {
+    ...state,
+    tries: { ...FRESH_TRIES, cutCalls },
+    phase: { kind: 'batch', calls, fuse: null },
+  };
   return cutCalls > POLICY.cutCalls.stepsInARow ? ending(next, endOfReply(next, 'cut_calls')) : next;
 }
 
@@ -133,7 +137,8 @@ function batchReturned(state: TurnState): TurnState {
 function withCall(state: TurnState, ordinal: number, to: 'running' | CallStatus): TurnState {
   if (state.phase.kind !== 'batch') return state;
   const calls = state.phase.calls.map(
-    (call): BatchCall => (call.ref.ordinal === ordinal && mayBecome(call.state, to) ? { ref: call.ref, state: to } : call),
+    (call): BatchCall =>
+      call.ref.ordinal === ordinal && mayBecome(call.state, to) ? { ref: call.ref, state: to } : call,
   );
   return { ...state, phase: { ...state.phase, calls } };
 }

@@ -19,7 +19,9 @@ export function gated(state: TurnState, ordinal: number, verdict: GateVerdict): 
 export function answerArrived(state: TurnState, approval: string): TurnState {
   if (state.phase.kind !== 'batch') return state;
   const calls = state.phase.calls.map((call) =>
-    (call.state === 'asking' || call.state === 'waiting') && call.approval === approval ? { ...call, untilMs: 0 } : call,
+    (call.state === 'asking' || call.state === 'waiting') && call.approval === approval
+      ? { ...call, untilMs: 0 }
+      : call,
   );
   return { ...state, phase: { ...state.phase, calls } };
 }
@@ -69,7 +71,9 @@ function blown(state: TurnState, ordinal: number, cause: Fuse['cause']): TurnSta
 
 function withDecided(state: TurnState, ordinal: number, decide: (call: BatchCall) => BatchCall): TurnState {
   if (state.phase.kind !== 'batch') return state;
-  const calls = state.phase.calls.map((call) => (call.ref.ordinal === ordinal && isUndecided(call) ? decide(call) : call));
+  const calls = state.phase.calls.map((call) =>
+    call.ref.ordinal === ordinal && isUndecided(call) ? decide(call) : call,
+  );
   return { ...state, phase: { ...state.phase, calls } };
 }
 

@@ -126,7 +126,9 @@ test('a message that says nothing is left out', () => {
 });
 
 test('a tool without parameters has an object for a schema', () => {
-  expect(toChatTools([{ name: 'x', description: 'd', parameters: {}, effect: 'none', runs: 'activity' }], 'plain')).toEqual([
+  expect(
+    toChatTools([{ name: 'x', description: 'd', parameters: {}, effect: 'none', runs: 'activity' }], 'plain'),
+  ).toEqual([
     { type: 'function', function: { name: 'x', description: 'd', parameters: { type: 'object', properties: {} } } },
   ]);
 });

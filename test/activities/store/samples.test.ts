@@ -145,15 +145,27 @@ test('a failure is not kept under the key: the next attempt makes its own reques
   await open(at.db, seeded, first);
   expect(await closeSample(at.db, first)).toEqual(failure);
   expect(await usageOf(first.attempt)).toMatchObject({ outcome: 'stalled', wasted: true });
-  expect(await open(at.db, seeded, { sample: first.sample, attempt: id('att') })).toEqual({ kind: 'opened', lost: 0, plan: false });
+  expect(await open(at.db, seeded, { sample: first.sample, attempt: id('att') })).toEqual({
+    kind: 'opened',
+    lost: 0,
+    plan: false,
+  });
 });
 
 test('an attempt that died is closed by the next one, with its ends, and counted', async () => {
   const seeded = await seedTurn(at.db);
   const sample = id();
   for (let n = 0; n < 9; n += 1)
-    expect(await open(at.db, seeded, { sample, attempt: `${sample}/${n}` })).toEqual({ kind: 'opened', lost: n, plan: false });
-  expect(await open(at.db, seeded, { sample, attempt: `${sample}/9` })).toEqual({ kind: 'opened', lost: 9, plan: false });
+    expect(await open(at.db, seeded, { sample, attempt: `${sample}/${n}` })).toEqual({
+      kind: 'opened',
+      lost: n,
+      plan: false,
+    });
+  expect(await open(at.db, seeded, { sample, attempt: `${sample}/9` })).toEqual({
+    kind: 'opened',
+    lost: 9,
+    plan: false,
+  });
   expect(await open(at.db, seeded, { sample, attempt: `${sample}/10` })).toEqual({ kind: 'too_many_lost', lost: 10 });
   const dead = (await journal(at.db, seeded.session)).filter(
     (event) => 'attempt' in event && event.attempt === `${sample}/3`,
