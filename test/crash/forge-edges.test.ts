@@ -76,6 +76,8 @@ describe.concurrent('exactly one pull request', () => {
       const { effect, events } = await run.ended();
       expect([run.forge.posts(run.name), effect?.state]).toEqual([1, 'settled_done']);
       expect(of(events, 'call.finished')).toHaveLength(1);
+      // The first attempt lived: only the end of its lease said that it may not act any more.
+      expect(await run.takenOverAt()).toBeGreaterThanOrEqual(effect?.leaseUntil?.getTime() ?? Infinity);
     }),
   );
 

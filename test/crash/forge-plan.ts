@@ -99,7 +99,7 @@ export async function check(run: ForgeRun, { fault, disturbance }: Plan): Promis
 }
 
 /** The events tell of each attempt what became of it. */
-export function explain(events: readonly JournalEvent[], state: string, opened: number): void {
+function explain(events: readonly JournalEvent[], state: string, opened: number): void {
   const started = of(events, 'call.started').map(({ attempt }) => attempt);
   expect(new Set(started).size).toBe(started.length);
   const settled = of(events, 'effect.settled').map(({ as }) => as);

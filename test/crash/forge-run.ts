@@ -151,6 +151,12 @@ export class ForgeRun {
     return (await readEvents(this.house.database.db, this.#session, 0, 1_000)).map(({ event }) => event);
   }
 
+  /** When somebody took the call over from a lost attempt, ms since the epoch. */
+  async takenOverAt(): Promise<number> {
+    const events = await readEvents(this.house.database.db, this.#session, 0, 1_000);
+    return Date.parse(events.find(({ event }) => event.kind === 'attempt.lost')?.at ?? '');
+  }
+
   /** What the model is told of the call. */
   async resultText(): Promise<string> {
     const { db } = this.house.database;

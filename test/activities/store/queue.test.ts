@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { eq, inArray, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { advance } from '../../../activities/store/queue.ts';
 import { input, outbox, toolList, turn } from '../../../activities/store/schema.ts';
@@ -43,7 +43,16 @@ describe('idle: the next turn', () => {
     const job = await seedJob(at.db);
     const prompt = await send(at.db, job.session, 'prompt');
     const steers = [await send(at.db, job.session, 'steer'), await send(at.db, job.session, 'steer')];
+    await at.db.update(input).set({ isLeftOver: true }).where(inArray(input.id, steers));
     expect(await promoted(job.session)).toEqual([...steers, job.input, prompt]);
+  });
+
+  test('steering that no turn has had yet does not overtake the prompt it is about', async () => {
+    const job = await seedJob(at.db);
+    const steer = await send(at.db, job.session, 'steer');
+    expect((await promoted(job.session))[0]).toBe(job.input);
+    expect(await promoted(job.session)).not.toContain(job.input);
+    expect(steer).toBeTruthy();
   });
 
   test('one that somebody edits is passed over, until the lock is over', async () => {
