@@ -3,6 +3,7 @@ import type { Engine } from './engine/port.ts';
 import type { Hooks } from './gate/hooks.ts';
 import type { ModelPort } from './model/port.ts';
 import type { HostIdentity, ProcessIdentity } from './process/identity.ts';
+import type { CallMemory } from './store/call-memory.ts';
 import type { Database } from './store/database.ts';
 import type { StreamNotifier } from './store/notify.ts';
 import type { ChainCache } from './store/transcript.ts';
@@ -13,6 +14,7 @@ import type { Registry } from './tools/registry.ts';
 export interface Deps {
   readonly database: Database;
   readonly chains: ChainCache;
+  readonly calls: CallMemory;
   readonly notifier: StreamNotifier;
   readonly engine: Engine;
   /** The wire to a configured provider, by its name. */

@@ -32,7 +32,6 @@ async function main(): Promise<void> {
     {
       agents: [{ name: 'bench', model: 'scripted', provider: 'scripted', instructions: 'Read.', tools: ['read_file'] }],
       providers: { scripted: { baseUrl: provider.baseUrl, apiKeyEnv: null } },
-      ...(process.env.BENCH_SHARED ? { workspaceKind: 'shared' as const } : {}),
     },
     null,
   );

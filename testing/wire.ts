@@ -8,7 +8,7 @@ export interface ChunkPayload {
 }
 
 /** Stands for a key that the provider leaves out. */
-export const ABSENT = '-';
+const ABSENT = '-';
 
 /** A chunk with this delta. */
 export function C(delta: Readonly<Record<string, unknown>>): ChunkPayload {

@@ -11,6 +11,7 @@ import { createChatCompletionsPort } from '../activities/model/chat-completions.
 import type { ModelPort } from '../activities/model/port.ts';
 import { thisHost, thisProcess } from '../activities/process/identity.ts';
 import { createMasker, secretsOf } from '../activities/secrets/mask.ts';
+import { CallMemory } from '../activities/store/call-memory.ts';
 import { StreamNotifier } from '../activities/store/notify.ts';
 import { ChainCache } from '../activities/store/transcript.ts';
 import { POLICY } from '../workflows/core/policy.ts';
@@ -117,6 +118,7 @@ function activitiesOf(house: House, { notifier, log, tools }: Pick<Deps, 'notifi
   return createActivities({
     database: house.database,
     chains: new ChainCache(),
+    calls: new CallMemory(),
     notifier,
     engine: temporalEngine(house.temporal, config.taskQueue),
     model: (name) => ports.get(name) ?? NO_SUCH_PROVIDER,

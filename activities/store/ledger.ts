@@ -118,11 +118,18 @@ export interface CallClosing {
   readonly events: readonly NewEvent[];
 }
 
+export interface FinishedCall {
+  /** The status that stands. */
+  readonly status: CallStatus;
+  /** Whether it is the one given: nobody had told one before. */
+  readonly isFirst: boolean;
+}
+
 /**
  * Keeps what became of a call. What the world has done is recorded at any time, also after the turn's end,
- * and the first result stands: a second one changes nothing. Returns the status that stands.
+ * and the first result stands: a second one changes nothing.
  */
-export async function finishCall(db: Db, closing: CallClosing): Promise<CallStatus> {
+export async function finishCall(db: Db, closing: CallClosing): Promise<FinishedCall> {
   if (closing.output) {
     const { hash, data } = closing.output;
     await db.insert(blob).values({ hash, tenant: closing.tenant, size: data.length, data }).onConflictDoNothing();
@@ -141,11 +148,15 @@ export async function finishCall(db: Db, closing: CallClosing): Promise<CallStat
     JSON.stringify(closing.effect?.state === 'succeeded' ? [lateSuccess(closing)] : []),
     events.length,
   ];
-  const { rows } = await db.$client.query<{ status: CallStatus | null }>({ name: 'finish_call', text: FINISH, values });
-  if (rows[0]?.status) return rows[0].status;
+  const { rows } = await db.$client.query<{ won: boolean; status: CallStatus | null }>({
+    name: 'finish_call',
+    text: FINISH,
+    values,
+  });
+  if (rows[0]?.status) return { status: rows[0].status, isFirst: rows[0].won };
   // Another one won while this statement waited for it, and its snapshot is older than that.
   const [stands] = await db.select({ status: call.status }).from(call).where(eq(call.key, closing.key));
-  return stands?.status ?? closing.status;
+  return { status: stands?.status ?? closing.status, isFirst: false };
 }
 
 /** One statement: result, ledger and events stand or fall together. */
@@ -173,7 +184,8 @@ with won as (
   from counter, told, jsonb_array_elements(told.events) with ordinality item
   on conflict (stream, key) do nothing
 )
-select case when exists (select from won) then $2 else (select status from pawl.call where key = $1) end as status`;
+select exists (select from won) as won,
+       case when exists (select from won) then $2 else (select status from pawl.call where key = $1) end as status`;
 
 export function finished(closing: Pick<CallClosing, 'key' | 'turn' | 'tool' | 'status' | 'note'>): NewEvent {
   const { key, tool, status, note } = closing;

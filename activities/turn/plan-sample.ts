@@ -86,7 +86,7 @@ async function owedMessages(
   tools: readonly StoredTool[],
 ): Promise<Message[]> {
   const { db } = deps.database;
-  const results = request.results > 0 ? await readResults(db, request.head) : [];
+  const results = request.results > 0 ? await resultsOf(deps, request) : [];
   const inputs = await readInputs(db, request.inputs);
   const present = new Set(chain.flatMap(({ body }) => (body.kind === 'user' ? [body.input] : [])));
   return [
@@ -99,6 +99,11 @@ async function owedMessages(
       .map((row): Message => ({ kind: 'user', text: row.body, input: row.id, source: row.kind })),
     ...request.reminders.map((code): Message => ({ kind: 'reminder', code, text: REMINDER_TEXTS[code] })),
   ];
+}
+
+async function resultsOf({ database, calls }: Deps, { head, results }: SampleRequest) {
+  const own = calls.results(head, results);
+  return own ? own.map((row) => ({ ...row, begun: false })) : await readResults(database.db, head);
 }
 
 /** What the first commit tells: the batch that is over, inputs that joined, the sample that begins. */
@@ -130,12 +135,7 @@ export function openingEvents(plan: SamplePlan, request: SampleRequest, attempt:
   ];
 }
 
-export function batchEnded(
-  turn: string,
-  assistant: string,
-  calls: number,
-  reason: 'all_returned' | 'cancelled',
-): NewEvent {
+function batchEnded(turn: string, assistant: string, calls: number, reason: 'all_returned' | 'cancelled'): NewEvent {
   return {
     key: `batch/${assistant}`,
     turn,

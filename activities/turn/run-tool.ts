@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { RunToolRequest } from '../../workflows/core/requests.ts';
@@ -5,10 +6,10 @@ import type { CallStatus } from '../../workflows/core/tools.ts';
 import type { Deps } from '../deps.ts';
 import { beating, lostSoFar } from '../heartbeat.ts';
 import { enterRun } from '../store/fence.ts';
-import { effectKey, sha256 } from '../store/hash.ts';
+import { effectKey, sha256, storable } from '../store/hash.ts';
 import { ownerOf } from '../store/owners.ts';
 import { newId } from '../store/ids.ts';
-import { type CallClosing, type EffectRow, finishCall, readCall } from '../store/ledger.ts';
+import { type CallClosing, type CallRow, type EffectRow, finishCall, readCall } from '../store/ledger.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { runActing } from './acting.ts';
 import { type CallOutcome, failed, giveUpUnlessCancelled, returned } from './call-outcome.ts';
@@ -54,7 +55,7 @@ async function attemptCall(
   const { db } = deps.database;
   await enterRun(db, request.fence, knownRuns, confirmRun(deps));
   const owner = await ownerOf(db, request.fence.turn);
-  const row = await readCall(db, key);
+  const row = rememberedCall(deps, key) ?? (await readCall(db, key));
   if (!row) throw ApplicationFailure.nonRetryable('The call is not in the store.', 'tool.call_missing');
   if (row.call.status) return row.call.status;
   if (lostSoFar() >= POLICY.lostAttempts.ofOneCall) {
@@ -66,6 +67,12 @@ async function attemptCall(
   const at: ToolAttempt = { ...mine, deps, owner, call: row.call, tool: found.tool, args: parsed.args };
   const outcome = row.effect ? await runActing(at, request.fence, row.effect) : await runReader(at);
   return await keep(at, outcome);
+}
+
+/** A first attempt may take what this process stored itself; any later one looks into the store. */
+function rememberedCall(deps: Deps, key: string): { call: CallRow; effect: null } | null {
+  const call = deps.calls.take(key);
+  return call && Context.current().info.attempt === 1 ? { call, effect: null } : null;
 }
 
 /** The tool went, or changed, between the reply and the call: fail closed. */
@@ -127,6 +134,10 @@ async function store(
     events: [],
   };
   const kept = await insist(() => finishCall(deps.database.db, closing));
+  if (kept.isFirst) {
+    const { text, note } = closing;
+    deps.calls.finished({ ...call, status, result: storable(text), blob: closing.output?.hash ?? null, note });
+  }
   deps.notifier.moved(owner.stream);
-  return kept;
+  return kept.status;
 }

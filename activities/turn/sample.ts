@@ -13,7 +13,7 @@ import { closeSample, dropDeltas, openSample } from '../store/samples.ts';
 import { DeltaWriter } from './delta-writer.ts';
 import { insist } from './insist.ts';
 import { openingEvents, planSample, type SamplePlan } from './plan-sample.ts';
-import { closingEvents, replyLink, toCalls, toOutcome } from './reply.ts';
+import { closingEvents, type PlannedCall, replyLink, toCalls, toOutcome } from './reply.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 
 /**
@@ -95,6 +95,19 @@ async function close({ deps, request, plan, attempt, planning }: Asking, result:
   const events = closingEvents(closing, request, calls, result);
   const kept = await insist(() => closeSample(deps.database.db, { ...closing, events }));
   if (reply) deps.chains.add([reply]);
+  if (reply && kept === outcome) rememberReaders(deps, plan, request.step, reply.hash, calls);
   deps.notifier.moved(plan.owner.stream);
   return kept;
+}
+
+function rememberReaders(
+  deps: Deps,
+  plan: SamplePlan,
+  step: number,
+  assistant: string,
+  calls: readonly PlannedCall[],
+): void {
+  for (const { ref, row } of calls) {
+    if (ref.verdict === 'run' && ref.effect === 'none') deps.calls.asked(plan.owner.id, assistant, step, row);
+  }
 }

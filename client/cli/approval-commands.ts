@@ -25,7 +25,7 @@ export async function approvals(options: Common, output: Output): Promise<number
 
 const SUMMARY_WIDTH = 100;
 
-export function approvalLine({ id, asked, turn, expiresAt }: OpenApproval, nowMs: number): string {
+function approvalLine({ id, asked, turn, expiresAt }: OpenApproval, nowMs: number): string {
   const what = argumentSummary(asked.arguments, SUMMARY_WIDTH);
   return `${id}  ${printable(asked.tool)} ${what}\n  asked by ${turn}, for another ${duration(Date.parse(expiresAt) - nowMs)}`;
 }

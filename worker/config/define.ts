@@ -35,6 +35,8 @@ export interface PawlDefinition {
   readonly agents: readonly AgentDefinition[];
   readonly tools?: readonly Tool[];
   readonly providers?: Readonly<Record<string, ProviderDefinition>>;
+  /** Hosts, `host:port`, addresses or networks besides public ones that `http_get` and `http_request` may reach. */
+  readonly network?: { readonly allow: readonly string[] };
   /** MCP servers by name; agents name their tools `mcp__<server>__<tool>` or `mcp__<server>__*`. */
   readonly mcp?: McpServers;
   /** Functions or commands that are asked before a call, or told of what happened. */

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { tsImport } from 'tsx/esm/api';
 import { z } from 'zod';
-import { builtinTools } from '../../activities/tools/builtin.ts';
+import { builtinToolsFor } from '../../activities/tools/builtin.ts';
 import type { Tool } from '../../activities/tools/define-tool.ts';
 import { createHooks, type Hooks } from '../../activities/gate/hooks.ts';
 import type { McpServers } from '../../activities/mcp/servers.ts';
@@ -115,6 +115,7 @@ const Shape = z.object({
     .optional(),
   hooks: z.array(hookShape).optional(),
   mcp: mcpShape.optional(),
+  network: z.strictObject({ allow: z.array(z.string().min(1)) }).optional(),
   workspaceRoot: z.string().optional(),
   workspaceKind: z.enum(['host', 'shared']).optional(),
   taskQueue: z.string().min(1).optional(),
@@ -142,7 +143,8 @@ export function resolveConfig(definition: PawlDefinition, file: string | null): 
     hooks: createHooks(definition.hooks ?? [], file ? dirname(file) : resolve('.')),
     providers,
     workspaceRoot: resolve(file ? dirname(file) : '.', definition.workspaceRoot ?? resolve(home, 'workspaces')),
-    workspaceKind: definition.workspaceKind ?? 'host',
+    // With the embedded servers every worker is on this machine, so its folders are shared by nature.
+    workspaceKind: definition.workspaceKind ?? (env.TEMPORAL_ADDRESS ? 'host' : 'shared'),
     taskQueue: definition.taskQueue ?? 'pawl',
     temporalAddress: env.TEMPORAL_ADDRESS || null,
     temporalNamespace: env.TEMPORAL_NAMESPACE || 'default',
@@ -152,7 +154,10 @@ export function resolveConfig(definition: PawlDefinition, file: string | null): 
 
 function registryOf(definition: PawlDefinition, file: string | null): Registry {
   try {
-    return createRegistry([...builtinTools, ...((definition.tools ?? []) as readonly Tool[])]);
+    return createRegistry([
+      ...builtinToolsFor({ allow: definition.network?.allow ?? [] }),
+      ...((definition.tools ?? []) as readonly Tool[]),
+    ]);
   } catch (error) {
     throw new SetupError(`The config ${file ?? ''} has a tool that can't be used: ${(error as Error).message}`);
   }

@@ -165,7 +165,7 @@ describe('after the end', () => {
       { ...USAGE, wasted: true },
     ]);
     const { turn: turnId, session } = seeded;
-    const status = await finishCall(at.db, {
+    const { status } = await finishCall(at.db, {
       turn: turnId,
       session,
       tenant: 'default',

@@ -157,7 +157,8 @@ describe('a result', () => {
     await start(on, 'a');
     const output = { hash: id('blob'), data: Buffer.from([0, 255, 1]) };
     expect(
-      await finishCall(at.db, closingOf(on, 'ok', 'succeeded', { text: 'a\0\uD800', note: 'exit 0\0', output })),
+      (await finishCall(at.db, closingOf(on, 'ok', 'succeeded', { text: 'a\0\uD800', note: 'exit 0\0', output })))
+        .status,
     ).toBe('ok');
     expect(await callOf(on.key)).toMatchObject({
       status: 'ok',
@@ -175,7 +176,7 @@ describe('a result', () => {
     await start(on, 'a');
     await finishCall(at.db, closingOf(on, 'ok', 'succeeded'));
     // Trap: recovery read the row before the attempt came back, and writes what it took for the truth.
-    expect(await finishCall(at.db, closingOf(on, 'unknown', 'unknown'))).toBe('ok');
+    expect((await finishCall(at.db, closingOf(on, 'unknown', 'unknown'))).status).toBe('ok');
     expect(await callOf(on.key)).toMatchObject({ status: 'ok', result: 'ok' });
     expect(await stateOf(on.key)).toBe('succeeded');
     expect(await batchEvents(on)).toEqual(['call.started', 'call.finished']);
@@ -189,7 +190,10 @@ describe('a result', () => {
     const told = await atOnce(
       at.db,
       sql`select from pawl.call where key = ${on.key} for update`,
-      Array.from({ length: 8 }, (_, n) => () => finishCall(at.db, closingOf(on, statuses[n % 4]!, null))),
+      Array.from(
+        { length: 8 },
+        (_, n) => async () => (await finishCall(at.db, closingOf(on, statuses[n % 4]!, null))).status,
+      ),
     );
     expect([...new Set(told)]).toEqual([(await callOf(on.key))?.status]);
     expect(await batchEvents(on)).toEqual(['call.started', 'call.finished']);
@@ -198,7 +202,7 @@ describe('a result', () => {
   test('a reader’s has no row in the ledger', async () => {
     const turn = await seedTurn(at.db);
     const [key] = await seedCalls(at.db, turn, 'none');
-    expect(await finishCall(at.db, closingOf({ turn, key: key! }, 'ok', null))).toBe('ok');
+    expect((await finishCall(at.db, closingOf({ turn, key: key! }, 'ok', null))).status).toBe('ok');
     expect((await readCall(at.db, key!))?.effect).toBeNull();
   });
 
@@ -209,7 +213,7 @@ describe('a result', () => {
       await start(on, 'a');
       await finishCall(at.db, closingOf(on, 'unknown', given));
       for (let time = 0; time < 2; time += 1)
-        expect(await finishCall(at.db, closingOf(on, 'ok', 'succeeded'))).toBe('unknown');
+        expect((await finishCall(at.db, closingOf(on, 'ok', 'succeeded'))).status).toBe('unknown');
       expect(await callOf(on.key)).toMatchObject({ status: 'unknown', result: 'unknown' });
       expect(await stateOf(on.key)).toBe('succeeded');
       expect(await batchEvents(on)).toEqual(['call.started', 'call.finished', 'effect.settled late_success']);
