@@ -17,7 +17,7 @@ import { ChainCache } from '../activities/store/transcript.ts';
 import { POLICY } from '../workflows/core/policy.ts';
 import { workflowBundle } from './bundle.ts';
 import { hostQueue } from './catalogue.ts';
-import { type Provider, requireKeys } from './config/providers.ts';
+import { type Provider, requireKeysOf } from './config/providers.ts';
 import type { House } from './house.ts';
 
 export interface RunningWorker {
@@ -34,8 +34,7 @@ export interface WorkerSettings {
 /** A worker for everything: workflows, activities of the main queue, and calls on this machine's files. */
 export async function startWorker(house: House, settings: WorkerSettings): Promise<RunningWorker> {
   const { config } = house;
-  const used = new Set(config.agents.map((agent) => agent.provider));
-  requireKeys(Object.values(config.providers).filter((provider) => used.has(provider.name)));
+  requireKeysOf(config);
   const log = settings.log ?? fileLog(config.home);
   installRuntime(log);
   const connection = await NativeConnection.connect({ address: house.addresses.temporal });

@@ -33,7 +33,10 @@ export async function sessionWorkflow(args: SessionArgs): Promise<void> {
   setHandler(look, () => {
     noticed = true;
   });
-  const toldWithin = (ms: number) => condition(() => noticed, ms);
+  const toldWithin = (ms: number) => {
+    noticed = false;
+    return condition(() => noticed, ms);
+  };
   try {
     for (;;) {
       noticed = false;
@@ -48,7 +51,7 @@ export async function sessionWorkflow(args: SessionArgs): Promise<void> {
           break;
         case 'idle':
           started = null;
-          if (!(await toldWithin(POLICY.session.idleMs))) return;
+          if (!(await condition(() => noticed, POLICY.session.idleMs))) return;
       }
       // A cancel in this activation would be lost; the next await hears it.
       if (isLong() && !cancelRequested()) return await continueAsNew<typeof sessionWorkflow>(args);

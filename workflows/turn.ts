@@ -7,7 +7,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { apply } from './core/apply.ts';
-import { startable } from './core/batch.ts';
+import { endingCall, startable } from './core/batch.ts';
 import { type End, engineStatusOf } from './core/ends.ts';
 import { nextStep, type Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
@@ -121,11 +121,19 @@ async function runBatch(turn: Turn): Promise<Heard> {
       turn.record({ kind: 'call_started', ordinal: call.ordinal });
       running.set(call.ordinal, call.runs === 'wait' ? runWait(turn, call) : runCall(turn, call));
     }
+    if (broken || endingCall(callsOf(turn))) dropWaits(turn, running);
     if (running.size === 0) return broken ?? { kind: 'batch_returned' };
     const { ordinal, heard } = await Promise.race(running.values());
     running.delete(ordinal);
     if (heard.kind === 'failed') broken ??= heard;
     else turn.record(heard);
+  }
+}
+
+/** What is going to end has nothing to wait for; only what acts is waited for. */
+function dropWaits(turn: Turn, running: Map<number, unknown>): void {
+  for (const { ref } of callsOf(turn)) {
+    if (ref.runs === 'wait') running.delete(ref.ordinal);
   }
 }
 

@@ -63,7 +63,7 @@ async function acknowledge(tx: Tx, receiver: string): Promise<void> {
 
 /** Inputs that need not wait for idle: bound to the running turn, in their order. */
 async function takeJoining(tx: Tx, turnId: string, sessionId: string): Promise<string[]> {
-  const rows = await tx
+  await tx
     .update(input)
     .set({ status: 'forwarded', turn: turnId, dispatchedAt: sql`clock_timestamp()` })
     .where(
@@ -73,9 +73,22 @@ async function takeJoining(tx: Tx, turnId: string, sessionId: string): Promise<s
         inArray(input.kind, [...JOINS_RUNNING_TURN]),
         unlocked(),
       ),
+    );
+  // Also those bound before and not in the transcript yet: a look that was repeated may have lost its answer,
+  // and the turn takes each id only once.
+  const rows = await tx
+    .select({ id: input.id })
+    .from(input)
+    .where(
+      and(
+        eq(input.turn, turnId),
+        eq(input.status, 'forwarded'),
+        isNull(input.message),
+        inArray(input.kind, [...JOINS_RUNNING_TURN]),
+      ),
     )
-    .returning({ id: input.id, seq: input.seq });
-  return rows.sort((a, b) => a.seq - b.seq).map((row) => row.id);
+    .orderBy(asc(input.seq));
+  return rows.map((row) => row.id);
 }
 
 function unlocked() {

@@ -83,6 +83,7 @@ export async function commitTurn<T>(db: Db, commit: TurnCommit): Promise<Committ
     JSON.stringify({ ...closes, ...(closes?.usage.complete ? closes.usage : { complete: false }) }),
     JSON.stringify(storableDeep(events)),
     events.length,
+    links[0]?.parent ?? null,
   ];
   try {
     const { rows } = await db.$client.query<Row>({ name: 'commit_turn', text: STATEMENT, values });
@@ -107,6 +108,8 @@ with prior as (
   from pawl.turn_run r
   where t.id = $1 and t.ended_at is null and r.turn = t.id and r.run = $2 and r.generation = t.generation
     and not exists (select from prior) and (select open from attempts) = 0
+    -- A snapshot taken while an earlier attempt commits must not move the head back; only a reset may.
+    and ($6::text is null or r.generation > 0 or t.head in ($6, $14))
   returning t.id, t.session
 ), claim as (
   insert into pawl.commit (key, turn, run, result)

@@ -82,7 +82,7 @@ function judge(at: ToolAttempt, attempted: Attempted, details: unknown): Standin
   const stopped = isStopped(at);
   if (stopped) giveUpUnlessCancelled(at.superseded);
   if (attempted.kind === 'result' && attempted.result.aborted === 'without_effect') return outcome(without('stopped'));
-  if (at.tool.effect === 'idempotent' && attempted.kind !== 'result' && !stopped) {
+  if (at.call.effect === 'idempotent' && attempted.kind !== 'result' && !stopped) {
     const note = attempted.kind === 'threw' ? attempted.note : 'timeout';
     return outcome(returned(failed('The tool failed. Calling it again does no harm.', note), 'failed'));
   }
@@ -90,9 +90,12 @@ function judge(at: ToolAttempt, attempted: Attempted, details: unknown): Standin
   return { kind: 'lost', lost: { attempt: at.attempt, details, overSinceMs: Date.now(), shown } };
 }
 
-/** Nobody has told what became of an attempt. Only the effect's class and the other side decide what follows. */
+/**
+ * Nobody has told what became of an attempt. Only the effect's class and the other side decide what follows;
+ * the class as it was when the call was asked for: no deploy turns `once` into `idempotent` for a call in flight.
+ */
 async function afterLoss(at: ToolAttempt, lost: Lost, sends: number): Promise<Standing> {
-  const { effect } = at.tool;
+  const { effect } = at.call;
   const again: Standing = { kind: 'send', from: lost.attempt };
   const settled = (outcome: CallOutcome): Standing => ({
     kind: 'outcome',

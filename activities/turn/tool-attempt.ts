@@ -41,13 +41,25 @@ export async function attemptRun(
   const signals = [stopSignal(at), expired, ...(lease ? [lease.signal] : [])];
   const context = toolContext(at, AbortSignal.any(signals), details, lease);
   try {
-    const result = await at.tool.run(at.args, context);
+    const result = await Promise.race([at.tool.run(at.args, context), abandoned(context.signal)]);
+    if (result === 'abandoned')
+      return expired.aborted ? { kind: 'timed_out' } : { kind: 'threw', note: 'ignored the stop' };
     return expired.aborted && result.aborted ? { kind: 'timed_out' } : { kind: 'result', result };
   } catch (error) {
     return expired.aborted ? { kind: 'timed_out' } : { kind: 'threw', note: noteOf(error) };
   } finally {
     lease?.release();
   }
+}
+
+/** A tool that does not heed its signal is waited for a while, and then left to itself: its slot is needed. */
+function abandoned(signal: AbortSignal): Promise<'abandoned'> {
+  const { killAfterMs, heedMs } = POLICY.tools;
+  return new Promise((resolve) => {
+    const leave = () => setTimeout(() => resolve('abandoned'), killAfterMs + heedMs).unref();
+    if (signal.aborted) leave();
+    else signal.addEventListener('abort', leave, { once: true });
+  });
 }
 
 /** Aborted by a cancel, by a worker that leaves, and by a newer attempt in this process. */

@@ -1,5 +1,6 @@
 import { migrateDatabase } from '../../activities/store/migrate.ts';
 import { loadConfig } from '../../worker/config/load.ts';
+import { requireKeysOf } from '../../worker/config/providers.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import { SetupError } from '../../worker/setup-error.ts';
 import { createRuns } from '../runs.ts';
@@ -11,6 +12,7 @@ import type { Output } from './output.ts';
 
 /** A worker alone, until it is told to go. */
 export async function work(options: { readonly config?: string | undefined }, output: Output): Promise<number> {
+  requireKeysOf(await loadConfig(options.config));
   return await staying(options.config, output, async (house) => {
     const worker = await keepWorker(house, output);
     output.line(`The worker takes work from ${house.addresses.temporal}.`);

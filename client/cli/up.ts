@@ -1,5 +1,6 @@
 import { type Config, loadConfig } from '../../worker/config/load.ts';
 import { type House, openHouse } from '../../worker/house.ts';
+import { requireKeysOf } from '../../worker/config/providers.ts';
 import { SetupError } from '../../worker/setup-error.ts';
 import type { JobEnd } from '../job.ts';
 import { createRuns, type Runs } from '../runs.ts';
@@ -32,6 +33,7 @@ export async function up(options: UpOptions, output: Output): Promise<number> {
   const interrupt = onInterrupt(() => output.note('\nStopping … (again to stop at once)'));
   try {
     const demo = await prepare(options, cleanup);
+    requireKeysOf(demo.config);
     const house = await openHouse(demo.config, { embedded: true, onProgress: (line) => output.note(`  ${line}`) });
     cleanup.add(() => house.close());
     const { runs, apiUrl, joined } = await openDoors(house, options, cleanup, output);

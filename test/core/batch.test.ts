@@ -97,6 +97,10 @@ test.each<[states: State[], all: boolean]>([
   expect(allReturned(batch(...states).calls)).toBe(all);
 });
 
+test('behind an outcome that nobody knows and that ends the turn, nothing new begins', () => {
+  expect(startable(lines([alone, 'unknown_ends_turn'], [{}, 'queued'], [alone, 'queued']))).toEqual([]);
+});
+
 test('the call that ends the turn is the first whose tool says so', () => {
   expect(endingCall(batch('unknown', 'ok').calls)).toBeUndefined();
   expect(endingCall(batch('ok', 'unknown_ends_turn', 'unknown_ends_turn').calls)?.ref.ordinal).toBe(1);

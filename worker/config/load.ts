@@ -53,6 +53,12 @@ function findFile(path: string | undefined): string | null {
   return CONFIG_NAMES.map((name) => resolve(name)).find((candidate) => existsSync(candidate)) ?? null;
 }
 
+/** A loader's message may have a whole code frame. */
+function firstLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.split('\n').find((line) => line.trim() !== '') ?? 'it failed';
+}
+
 async function importDefinition(file: string): Promise<PawlDefinition> {
   let loaded: { default?: unknown };
   try {

@@ -31,8 +31,17 @@ function resolveProvider(name: string, provider: ProviderDefinition): Provider {
   };
 }
 
+/** Of the providers that the agents name; to be called before anything is started. */
+export function requireKeysOf(config: {
+  readonly agents: readonly { readonly provider: string }[];
+  readonly providers: Readonly<Record<string, Provider>>;
+}): void {
+  const used = new Set(config.agents.map((agent) => agent.provider));
+  requireKeys(Object.values(config.providers).filter(({ name }) => used.has(name)));
+}
+
 /** A worker must not take work that it can't ask a model about. */
-export function requireKeys(providers: readonly Provider[]): void {
+function requireKeys(providers: readonly Provider[]): void {
   for (const { name, apiKeyEnv } of providers) {
     if (apiKeyEnv !== null && !process.env[apiKeyEnv]) {
       throw new SetupError(

@@ -7,6 +7,8 @@ import type { BatchCall } from './turn-state.ts';
  * unfinished call that it conflicts with, so two writers of one resource never overlap.
  */
 export function startable(calls: readonly BatchCall[]): readonly CallRef[] {
+  // Behind an outcome that nobody knows and that ends the turn, nothing new is begun.
+  if (endingCall(calls)) return [];
   let free = POLICY.tools.parallel - calls.filter((call) => call.state === 'running').length;
   const starts: CallRef[] = [];
   for (const [index, call] of calls.entries()) {

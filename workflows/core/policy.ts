@@ -9,7 +9,7 @@ export const POLICY = {
   faults: { attempts: 10 },
   lostAttempts: { ofOneSample: 10, ofOneCall: 10 },
   sample: { stallMs: 300_000, flushWaitMs: 5_000, compactionAtShare: 0.85, minimumRoomTokens: 3_000 },
-  tools: { parallel: 10, resultChars: 30_000, killAfterMs: 5_000 },
+  tools: { parallel: 10, resultChars: 30_000, killAfterMs: 5_000, heedMs: 10_000 },
   waits: { askUserMs: 600_000, waitForMs: 86_400_000 },
   cleanup: { deadlineMs: 30_000 },
   hooks: { limitMs: 5_000, stopGateLimitMs: 600_000, outputBytes: 65_536 },

@@ -11,6 +11,12 @@ beforeAll(() => {
   for (const name of ['DATABASE_URL', 'TEMPORAL_ADDRESS', 'OPENAI_API_KEY', 'OPENAI_BASE_URL'])
     vi.stubEnv(name, undefined);
   writeFileSync(join(folder, 'broken.mjs'), 'export default { agents: [] };');
+  writeFileSync(join(folder, 'torn.mjs'), 'export default { agents: [');
+  writeFileSync(join(folder, 'throws.mjs'), "throw new Error('no luck');");
+  writeFileSync(
+    join(folder, 'tool.mjs'),
+    "export default { agents: [{ name: 'a', model: 'm', instructions: '', tools: ['fly'] }] };",
+  );
 });
 afterAll(() => {
   vi.unstubAllEnvs();
@@ -35,11 +41,15 @@ test.each<[readonly string[], RegExp]>([
   [['cancel', 'job_1'], /not running/],
   [['submit', 'fix it'], /not running/],
   [['serve'], /not running/],
-  [['worker'], /not running/],
+  [['worker'], /needs its key in OPENAI_API_KEY/],
+  [['up', 'fix it'], /needs its key in OPENAI_API_KEY/],
   [['migrate'], /DATABASE_URL/],
   [['up', '--once'], /ticket/],
   [['ps', '--config', join(folder, 'none.ts')], /no config file/],
   [['ps', '--config', join(folder, 'broken.mjs')], /at least one agent/],
+  [['ps', '--config', join(folder, 'torn.mjs')], /can't be loaded/],
+  [['ps', '--config', join(folder, 'throws.mjs')], /can't be loaded: no luck/],
+  [['ps', '--config', join(folder, 'tool.mjs')], /names the tool fly, which there is not/],
 ])('%j fails with one sentence', async (argv, sentence) => {
   const { code, out, err } = await run(...argv);
   expect(err).toMatch(sentence);
