@@ -89,7 +89,10 @@ export async function commitTurn<T>(db: Db, commit: TurnCommit): Promise<Committ
     const { rows } = await db.$client.query<Row>({ name: 'commit_turn', text: STATEMENT, values });
     const [row] = rows;
     if (row?.fenced) return { kind: 'committed', plan: row.plan === true };
-    if (row?.prior) return { kind: 'done_before', result: row.prior as T };
+    // What was committed while this statement waited is not in its snapshot: look once more.
+    const key = keyed?.key ?? newAttemptOf;
+    const prior = row?.prior ?? (key === null ? null : await findCommit<T>(db, key));
+    if (prior) return { kind: 'done_before', result: prior as T };
     return row && row.open > 0 ? { kind: 'attempts_open' } : { kind: 'refused' };
   } catch (error) {
     if (!keyed || !isUniqueViolation(error, 'commit_pkey')) throw error;

@@ -64,9 +64,7 @@ async function importDefinition(file: string): Promise<PawlDefinition> {
   try {
     loaded = (await tsImport(pathToFileURL(file).href, import.meta.url)) as { default?: unknown };
   } catch (error) {
-    throw new SetupError(
-      `The config ${file} can't be loaded: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    throw new SetupError(`The config ${file} can't be loaded: ${firstLine(error)}`);
   }
   const inner = loaded.default;
   const definition = inner !== null && typeof inner === 'object' && 'default' in inner ? inner.default : inner;

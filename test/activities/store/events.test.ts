@@ -140,7 +140,9 @@ test('… nor of commits, results and events on one stream at once', async () =>
           events: [],
         }),
       ),
-      ...Array.from({ length: 8 }, () => closeSample(at.db, closing(turn, { text: id(), events: [dropped(id())] }))),
+      ...Array.from({ length: 8 }, () =>
+        closeSample(at.db, { ...closing(turn, { text: id(), events: [dropped(id())] }), reply: null }),
+      ),
       ...Array.from({ length: 8 }, () => recordEvents(at.db, turn.session, [dropped(id())])),
     ]),
   );
