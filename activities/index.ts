@@ -33,23 +33,27 @@ export function createActivities(deps: Deps) {
         throw toFailure(error, { activity: name, attempt: Context.current().info.attempt }, deps.log);
       }
     };
+  /** Work without an attempt of its own; it beats only if it takes long, so that no slow helper counts as a dead worker. */
+  const short = <A extends readonly unknown[], R>(name: string, activity: (deps: Deps, ...args: A) => Promise<R>) =>
+    act<A, R>(name, (given, ...args) => beating(newId('att'), () => activity(given, ...args)));
   return {
     sample: act<[SampleRequest], Awaited<ReturnType<typeof sample>>>('sample', sample),
     runTool: act<[RunToolRequest], Awaited<ReturnType<typeof runTool>>>('runTool', runTool),
-    gate: act<[GateRequest], Awaited<ReturnType<typeof gate>>>('gate', gate),
-    settleApproval: act<[DecisionRequest], Awaited<ReturnType<typeof settleApproval>>>(
+    gate: short<[GateRequest], Awaited<ReturnType<typeof gate>>>('gate', gate),
+    settleApproval: short<[DecisionRequest], Awaited<ReturnType<typeof settleApproval>>>(
       'settleApproval',
       settleApproval,
     ),
-    lookAtWait: act<[WaitRequest], Awaited<ReturnType<typeof lookAtWait>>>('lookAtWait', lookAtWait),
-    endTurn: act<[EndTurnRequest], void>('endTurn', endTurn),
-    advanceSession: act<[AdvanceRequest], Awaited<ReturnType<typeof advanceSession>>>('advanceSession', advanceSession),
-    cancelTurnOfSession: act('cancelTurnOfSession', cancelTurnOfSession),
-    hasEnded: act<[string], boolean>('hasEnded', hasEnded),
-    recoverTurn: act<[string], Awaited<ReturnType<typeof recoverTurn>>>('recoverTurn', (given, id) =>
-      beating(newId('att'), () => recoverTurn(given, id)),
+    lookAtWait: short<[WaitRequest], Awaited<ReturnType<typeof lookAtWait>>>('lookAtWait', lookAtWait),
+    endTurn: short<[EndTurnRequest], void>('endTurn', endTurn),
+    advanceSession: short<[AdvanceRequest], Awaited<ReturnType<typeof advanceSession>>>(
+      'advanceSession',
+      advanceSession,
     ),
-    sweep: act<[], Awaited<ReturnType<typeof sweep>>>('sweep', (given) => beating(newId('att'), () => sweep(given))),
+    cancelTurnOfSession: short('cancelTurnOfSession', cancelTurnOfSession),
+    hasEnded: short<[string], boolean>('hasEnded', hasEnded),
+    recoverTurn: short<[string], Awaited<ReturnType<typeof recoverTurn>>>('recoverTurn', recoverTurn),
+    sweep: short<[], Awaited<ReturnType<typeof sweep>>>('sweep', sweep),
   };
 }
 

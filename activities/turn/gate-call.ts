@@ -5,13 +5,11 @@ import type { GateRequest } from '../../workflows/core/requests.ts';
 import type { Deps } from '../deps.ts';
 import { type Guards, type Judgement, judge } from '../gate/judge.ts';
 import { DENIAL_TEXTS } from '../gate/texts.ts';
-import { beating } from '../heartbeat.ts';
 import { openApproval, refuseCalls } from '../store/approvals.ts';
 import type { Tx } from '../store/database.ts';
 import { type NewEvent, recordEvents } from '../store/events.ts';
 import { enterRun, lockTurn } from '../store/fence.ts';
 import { effectKey, sha256 } from '../store/hash.ts';
-import { newId } from '../store/ids.ts';
 import { type CallRow, readCall } from '../store/ledger.ts';
 import { ownerOf, type TurnOwner } from '../store/owners.ts';
 import { commit } from '../store/schema.ts';
@@ -37,9 +35,7 @@ export async function gate(deps: Deps, request: GateRequest): Promise<GateVerdic
   const found = await findTool(deps, row.call.tool);
   const guards = await guardsOf(deps, owner, Context.current().cancellationSignal);
   const judgement: Judgement = found.ok
-    ? await beating(newId('att'), () =>
-        judge({ tool: found.tool, effect: row.call.effect, args: row.call.arguments }, guards),
-      )
+    ? await judge({ tool: found.tool, effect: row.call.effect, args: row.call.arguments }, guards)
     : { kind: 'denied', by: 'arguments', text: found.text, failures: [] };
   const verdict = await db.transaction((tx) =>
     keepVerdict(tx, { request, owner, row: row.call, tool: found.ok ? found.tool : null, guards, judgement }),

@@ -157,7 +157,6 @@ it('is written once, and the attempt that repeats it succeeds; another run is re
   const deps: Pick<Deps, 'database' | 'chains' | 'notifier' | 'engine' | 'log'> = {
     database,
     chains: new ChainCache(),
-
     notifier: new StreamNotifier(database.pool),
     engine: temporalEngine(client, taskQueue),
     log: pino({ level: 'silent' }),
