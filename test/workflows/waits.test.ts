@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { z } from 'zod';
+import { defineTool } from '../../activities/tools/define-tool.ts';
 import { createRuns, type OpenApproval, type Runs } from '../../client/index.ts';
 import { callTools, type ChatRequest, countToolResults, lastUserText, type Reply, say } from '../../testing/index.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
@@ -15,13 +17,31 @@ const ASKS: Readonly<Record<string, { name: string; arguments: unknown }>> = {
   blocked: { name: 'report_blocked', arguments: { on: 'event', what: 'The licence server must be up.' } },
 };
 
+/** Nobody can say whether it happened, and it may not be told as if. */
+const risky = defineTool({
+  name: 'risky',
+  description: 'Fails in a way that tells nothing.',
+  input: z.strictObject({}),
+  effect: 'once',
+  onUnknown: 'end',
+  locks: () => [{ resource: 'the world', mode: 'write' }],
+  run: () => Promise.reject(new Error('the answer was lost')),
+});
+
 function rules(request: ChatRequest): Reply {
+  if (lastUserText(request) === 'risky') {
+    return callTools([ASKS.event!, { name: 'risky', arguments: {} }, { name: 'risky', arguments: {} }]);
+  }
   const ask = ASKS[lastUserText(request)];
   return ask && countToolResults(request) === 0 ? callTools([ask]) : say('Done.');
 }
 
 beforeAll(async () => {
-  at = await testHouse({ rules, agent: { tools: ['ask_user', 'wait_for', 'report_blocked'] } });
+  at = await testHouse({
+    rules,
+    tools: [risky],
+    agent: { tools: ['ask_user', 'wait_for', 'report_blocked', 'risky'] },
+  });
   runs = createRuns(at.house);
 });
 afterAll(async () => {
@@ -117,4 +137,13 @@ it('a cancel ends a wait at once, and the waiting was no running time', async ()
     endDetail: 'user_cancel',
     endPhase: 'waiting',
   });
+});
+
+// What ends on an unknown outcome has nothing to wait for, and begins nothing more.
+it('an outcome that nobody knows ends the turn at once, whatever else waits or is queued', async () => {
+  const { session } = await at.submit('risky');
+  const ended = await at.ended(session, 1, 60_000);
+  expect(ended).toMatchObject({ endReason: 'INTERRUPTED', endDetail: 'unknown_outcome', recordedBy: 'recovery' });
+  const kinds = (await at.events(session)).map(({ event }) => event.kind);
+  expect(kinds.filter((kind) => kind === 'call.started')).toHaveLength(1);
 });
