@@ -3,38 +3,20 @@ import {
   ApplicationFailure,
   CancellationScope,
   isCancellation,
-  sleep,
   TimeoutFailure,
 } from '@temporalio/workflow';
-import { POLICY } from './core/policy.ts';
 
 /** Whether somebody has asked for this workflow's cancellation; also true in the very activation that brings it. */
 export function cancelRequested(): boolean {
   return CancellationScope.current().consideredCancelled;
 }
 
-/** A step that a cancel has ended. */
-export function isCut(error: unknown): boolean {
-  return isCancellation(error) || error instanceof CleanupOver;
-}
-
-class CleanupOver extends Error {
-  override readonly name = 'CleanupOver';
-}
-
-/** Waits for work; once a cancel came, only as long as cleaning up may take. */
-export async function untilCleanupDeadline<T>(work: Promise<T>): Promise<T> {
-  let isDone = false;
-  const deadline = CancellationScope.current().cancelRequested.catch(async () => {
-    // Steps that were over long before hear the cancel too: no timer for them.
-    if (isDone) return await work;
-    await CancellationScope.nonCancellable(() => sleep(POLICY.cleanup.deadlineMs));
-    throw new CleanupOver();
-  });
+/** Comes back once somebody has asked for this workflow's cancellation; never otherwise. */
+export async function cancelHeard(): Promise<void> {
   try {
-    return await Promise.race([work, deadline]);
-  } finally {
-    isDone = true;
+    await CancellationScope.current().cancelRequested;
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
   }
 }
 

@@ -2,7 +2,9 @@ import {
   CancellationScope,
   condition,
   continueAsNew,
+  isCancellation,
   setHandler,
+  sleep,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
@@ -14,7 +16,7 @@ import { POLICY } from './core/policy.ts';
 import type { CallRef } from './core/tools.ts';
 import type { TurnEvent } from './core/turn-event.ts';
 import type { TurnState } from './core/turn-state.ts';
-import { cancelRequested, eventOfFailure, isCut, turnFailure, untilCleanupDeadline } from './cancellation.ts';
+import { cancelHeard, cancelRequested, eventOfFailure, turnFailure } from './cancellation.ts';
 import { answerWaits, approvalAnswered, forward, type TurnArgs, turnState } from './messages.ts';
 import { actingOn, endAttributes, store } from './activities.ts';
 
@@ -38,34 +40,53 @@ export async function turnWorkflow(args: TurnArgs): Promise<void> {
     validator: (approval) => refuseUnlessAsked(state, approval),
   });
   setHandler(turnState, () => state);
-  const turn: Turn = { args, state: () => state, record };
+  const turn: Turn = { args, state: () => state, record, recordStep };
+  let isDecided = false;
+  const end = await Promise.race([loop(turn), cleanupOver(turn, () => isDecided)]);
+  isDecided = true;
+  await finish(turn, end);
+}
 
+/** Goes round until a step says how the turn ends. */
+async function loop(turn: Turn): Promise<End> {
   for (;;) {
-    if (cancelRequested()) record({ kind: 'cancel_requested' });
-    if (isLong(state)) return await continueAsNew<typeof turnWorkflow>({ ...args, state });
-    const step = nextStep(state, Date.now());
+    if (cancelRequested()) turn.record({ kind: 'cancel_requested' });
+    if (isLong(turn.state())) await continueAsNew<typeof turnWorkflow>({ ...turn.args, state: turn.state() });
+    const step = nextStep(turn.state(), Date.now());
     switch (step.kind) {
       case 'sample':
-        recordStep(await sample(turn, step));
+        turn.recordStep(await sample(turn, step));
         break;
       case 'gate':
-        recordStep(await gate(turn, step));
+        turn.recordStep(await gate(turn, step));
         break;
       case 'awaitDecision':
-        recordStep(await decisionOrExpiry(turn, step));
+        turn.recordStep(await decisionOrExpiry(turn, step));
         break;
       case 'runTools':
-        recordStep(await runBatch(turn));
+        turn.recordStep(await runBatch(turn));
         break;
       case 'rest':
-        recordStep(await rest(step));
+        turn.recordStep(await rest(step));
         break;
       case 'finish':
-        return await finish(turn, step.end);
+        return step.end;
       case 'compact':
         throw turnFailure('turn.step_unknown');
     }
   }
+}
+
+/** Once a cancel came, cleaning up may take so long; past that the end is written whatever still runs. */
+async function cleanupOver(turn: Turn, isDecided: () => boolean): Promise<End> {
+  await cancelHeard();
+  // A limit's end asks for a cancel itself: nothing is left to clean up, and no timer to start.
+  if (isDecided()) return await new Promise<never>(() => {});
+  await CancellationScope.nonCancellable(() => sleep(POLICY.cleanup.deadlineMs));
+  turn.record({ kind: 'cancel_requested' });
+  const step = nextStep(turn.state(), Date.now());
+  if (step.kind !== 'finish') throw turnFailure('turn.step_unknown');
+  return step.end;
 }
 
 /** The loop's variables, for the functions that take a step. */
@@ -73,6 +94,7 @@ interface Turn {
   readonly args: TurnArgs;
   state(): TurnState;
   record(heard: Heard): void;
+  recordStep(heard: Heard): void;
 }
 
 /** A history stays short: a fresh run takes over at a step boundary, unless a cancel must be heard first. */
@@ -101,10 +123,11 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
     },
   ]);
   try {
-    const outcome = await untilCleanupDeadline(work);
+    const outcome = await work;
     return { kind: 'sampled', outcome, drained: step.inputs.length, dice: Math.random() };
   } catch (error) {
-    if (isCut(error)) return { kind: 'sampled', outcome: { kind: 'cut', head: state.head }, drained: 0, dice: 0 };
+    if (isCancellation(error))
+      return { kind: 'sampled', outcome: { kind: 'cut', head: state.head }, drained: 0, dice: 0 };
     return eventOfFailure(error);
   }
 }
@@ -123,11 +146,17 @@ async function runBatch(turn: Turn): Promise<Heard> {
     }
     if (broken || endingCall(callsOf(turn))) dropWaits(turn, running);
     if (running.size === 0) return broken ?? { kind: 'batch_returned' };
-    const { ordinal, heard } = await Promise.race(running.values());
+    const { ordinal, heard } = await firstOf([...running.values()]);
     running.delete(ordinal);
     if (heard.kind === 'failed') broken ??= heard;
     else turn.record(heard);
   }
+}
+
+/** Most batches have one call; the engine's sandbox makes each promise of a race dear. */
+function firstOf<T>(works: readonly Promise<T>[]): Promise<T> {
+  const [only, ...others] = works;
+  return only && others.length === 0 ? only : Promise.race(works);
 }
 
 /** What is going to end has nothing to wait for; only what acts is waited for. */
@@ -155,9 +184,9 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
     { fence, assistant: turn.state().head, ordinal, tool, effect, argsHash },
   ]);
   try {
-    return { ordinal, heard: { kind: 'call_finished', ordinal, status: await untilCleanupDeadline(work) } };
+    return { ordinal, heard: { kind: 'call_finished', ordinal, status: await work } };
   } catch (error) {
-    if (isCut(error)) return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'not_started' } };
+    if (isCancellation(error)) return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'not_started' } };
     return { ordinal, heard: eventOfFailure(error) };
   }
 }
@@ -176,7 +205,7 @@ async function runWait(turn: Turn, { ordinal }: CallRef): Promise<CallHeard> {
       await condition(() => isInterrupted() || isAnswered(), Math.max(1, seen.untilMs - Date.now()));
     }
   } catch (error) {
-    if (!isCut(error)) return { ordinal, heard: eventOfFailure(error) };
+    if (!isCancellation(error)) return { ordinal, heard: eventOfFailure(error) };
     // While it still waits: the end names the phase in which the cancel came.
     turn.record({ kind: 'cancel_requested' });
     return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'stopped' } };
@@ -191,9 +220,9 @@ async function gate(turn: Turn, step: Step & { kind: 'gate' }): Promise<Heard> {
       assistant: turn.state().head,
       ordinal,
     });
-    return { kind: 'gated', ordinal, verdict: await untilCleanupDeadline(work) };
+    return { kind: 'gated', ordinal, verdict: await work };
   } catch (error) {
-    if (isCut(error)) return { kind: 'batch_returned' };
+    if (isCancellation(error)) return { kind: 'batch_returned' };
     return eventOfFailure(error);
   }
 }
@@ -213,7 +242,7 @@ async function decisionOrExpiry(turn: Turn, step: Step & { kind: 'awaitDecision'
       decision: await actingOn(turn.args.workspaceQueue).settleApproval({ fence: fenceOf(turn.args), approval }),
     };
   } catch (error) {
-    if (isCut(error)) return { kind: 'batch_returned' };
+    if (isCancellation(error)) return { kind: 'batch_returned' };
     return eventOfFailure(error);
   }
 }
@@ -234,7 +263,7 @@ async function rest(step: Step & { kind: 'rest' }): Promise<Heard> {
   try {
     await condition(() => false, step.forMs);
   } catch (error) {
-    if (!isCut(error)) throw error;
+    if (!isCancellation(error)) throw error;
   }
   return { kind: 'rested' };
 }
