@@ -42,9 +42,13 @@ export async function sessionWorkflow(args: SessionArgs): Promise<void> {
       noticed = false;
       const next: Next = await driver.advanceSession({ session: args.session, started });
       switch (next.kind) {
-        case 'start':
-          if (await startTurn(args, next)) started = next.turn.turn;
+        case 'start': {
+          const how = await startTurn(args, next);
+          if (how !== 'over') started = next.turn.turn;
+          // It was given what joins it; a turn that somebody else started is told by the next look.
+          if (how === 'started') await condition(() => noticed);
           break;
+        }
         case 'running':
           await pass(next);
           await condition(() => noticed);
@@ -63,11 +67,12 @@ export async function sessionWorkflow(args: SessionArgs): Promise<void> {
   }
 }
 
-/** False: the turn was found over, and its end is in the store now. */
-async function startTurn(args: SessionArgs, next: Next & { kind: 'start' }): Promise<boolean> {
-  const { turn, agent, tools, workspaceQueue, head, input, limits } = next.turn;
-  const state = openTurn({ head, inputs: [input], limits, atMs: Date.now() });
+/** `over`: the turn was found gone, and its end is in the store now. */
+async function startTurn(args: SessionArgs, next: Next & { kind: 'start' }): Promise<'started' | 'adopted' | 'over'> {
+  const { turn, agent, tools, workspaceQueue, head, inputs, limits } = next.turn;
+  const state = openTurn({ head, inputs, limits, atMs: Date.now() });
   const turnArgs: TurnArgs = { turn, session: args.session, agent, tools, workspaceQueue, state };
+  let how: 'started' | 'adopted' = 'started';
   try {
     await CancellationScope.nonCancellable(() =>
       startChild(turnWorkflow, {
@@ -82,10 +87,11 @@ async function startTurn(args: SessionArgs, next: Next & { kind: 'start' }): Pro
     );
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    if ((await recovery.recoverTurn(turn)) === 'stamped') return false;
+    if ((await recovery.recoverTurn(turn)) === 'stamped') return 'over';
+    how = 'adopted';
   }
   if (next.turn.cancelAsked) await ignoringGone(() => getExternalWorkflowHandle(turnWorkflowId(turn)).cancel());
-  return true;
+  return how;
 }
 
 /** Inputs that join the running turn. One that comes too late is put back by the turn's end. */

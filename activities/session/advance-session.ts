@@ -1,7 +1,5 @@
 import type { Deps } from '../deps.ts';
 import { type Advance, advance } from '../store/queue.ts';
-import { session } from '../store/schema.ts';
-import { eq } from 'drizzle-orm';
 
 export interface AdvanceRequest {
   readonly session: string;
@@ -14,8 +12,7 @@ export async function advanceSession(deps: Deps, request: AdvanceRequest): Promi
   const { db } = deps.database;
   // A turn may open now: its list of tools is pinned with it.
   if (request.started === null) await deps.tools.refresh?.();
-  const next = await advance(db, request.session, request.started, (names) => deps.tools.describe(names));
-  const [row] = await db.select({ stream: session.stream }).from(session).where(eq(session.id, request.session));
-  if (row) deps.notifier.moved(row.stream);
+  const { next, stream } = await advance(db, request.session, request.started, (names) => deps.tools.describe(names));
+  if (stream !== null) deps.notifier.moved(stream);
   return next;
 }

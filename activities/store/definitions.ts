@@ -1,12 +1,12 @@
 import { eq } from 'drizzle-orm';
-import type { Db } from './database.ts';
+import type { Db, Tx } from './database.ts';
 import { agent, type StoredAgent, type StoredTool, toolList } from './schema.ts';
 
 const agents = new Map<string, StoredAgent>();
 const toolLists = new Map<string, readonly StoredTool[]>();
 
 /** A pinned agent; immutable by its hash, so this process reads it once. */
-export async function agentOf(db: Db, hash: string): Promise<StoredAgent> {
+export async function agentOf(db: Db | Tx, hash: string): Promise<StoredAgent> {
   const known = agents.get(hash);
   if (known) return known;
   const [row] = await db.select().from(agent).where(eq(agent.hash, hash));

@@ -32,6 +32,8 @@ export interface FencedTurn {
   readonly baseHead: string;
   readonly sessionHead: string;
   readonly workspacePath: string;
+  /** The promoted input, which the turn's end consumes. */
+  readonly input: string;
 }
 
 /** Asks the engine whether this run is the newest of its workflow. */
@@ -44,12 +46,27 @@ export type ConfirmRun = (turn: string, run: string) => Promise<boolean>;
 export async function enterRun(db: Db, fence: Fence, known: Set<string>, confirm: ConfirmRun): Promise<void> {
   const seen = `${fence.turn} ${fence.run}`;
   if (known.has(seen)) return;
+  if (!fence.isReset && (await joinAsFirst(db, fence))) {
+    known.add(seen);
+    return;
+  }
   const runs = await db.select().from(turnRun).where(eq(turnRun.turn, fence.turn));
   if (!runs.some((row) => row.run === fence.run)) {
     if (runs.length > 0 && !(await confirm(fence.turn, fence.run))) throw new FenceRefused('turn.fenced');
     await db.transaction((tx) => joinTurn(tx, fence)).catch(ignoreDouble);
   }
   known.add(seen);
+}
+
+/** The usual case in one statement: an open turn that no run has entered yet. */
+async function joinAsFirst(db: Db, fence: Fence): Promise<boolean> {
+  const { rows } = await db.execute(sql`
+    insert into pawl.turn_run (turn, run, generation)
+    select t.id, ${fence.run}, t.generation from pawl.turn t
+    where t.id = ${fence.turn} and t.ended_at is null
+      and not exists (select from pawl.turn_run r where r.turn = t.id)
+    on conflict do nothing returning run`);
+  return rows.length > 0;
 }
 
 async function joinTurn(tx: Tx, fence: Fence): Promise<void> {
@@ -110,7 +127,7 @@ async function checkedTurn(db: Db | Tx, fence: Fence, lock: SQL): Promise<Fenced
     FencedTurn & { ended: boolean; runGeneration: number | null } & Record<string, unknown>
   >(sql`
     select t.id, t.session, s.stream, s.tenant, t.generation, t.head, t.base_head as "baseHead",
-           s.head as "sessionHead", s.workspace_path as "workspacePath", t.ended_at is not null as ended,
+           s.head as "sessionHead", s.workspace_path as "workspacePath", t.input, t.ended_at is not null as ended,
            r.generation as "runGeneration"
     from pawl.turn t join pawl.session s on s.id = t.session
     left join pawl.turn_run r on r.turn = t.id and r.run = ${fence.run}

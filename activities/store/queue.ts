@@ -4,7 +4,8 @@ import type { Limits } from '../../workflows/core/policy.ts';
 import { turnIdOf } from '../../workflows/messages.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
-import { agent, cancel, input, outbox, session, type StoredTool, toolList, turn } from './schema.ts';
+import { cancel, input, outbox, session, type StoredAgent, type StoredTool, toolList, turn } from './schema.ts';
+import { agentOf } from './definitions.ts';
 import { contentHash } from './hash.ts';
 
 export interface OpenTurn {
@@ -14,7 +15,8 @@ export interface OpenTurn {
   readonly tools: string;
   readonly workspaceQueue: string;
   readonly head: string;
-  readonly input: string;
+  /** The promoted input, then whatever joins a turn and waited already. */
+  readonly inputs: readonly string[];
   readonly limits: Limits;
   /** Somebody wanted it cancelled before its workflow could be told. */
   readonly cancelAsked: boolean;
@@ -26,32 +28,43 @@ export type Advance =
   | { readonly kind: 'running'; readonly turn: string; readonly forward: readonly string[] }
   | { readonly kind: 'idle' };
 
+/** `stream`: where its events went; null for a session that the store does not know. */
+export interface Advanced {
+  readonly next: Advance;
+  readonly stream: string | null;
+}
+
 /** The model's view of the tools an agent names, as this worker has them. */
 export type DescribeTools = (names: readonly string[]) => readonly StoredTool[];
 
 type SessionRow = typeof session.$inferSelect;
+type TurnRow = typeof turn.$inferSelect;
 
 /**
  * Takes notice of what happened and says what is next; each call is one transaction that may be repeated.
  * `started` is the turn this run of the session workflow has started or adopted already.
  */
-export async function advance(db: Db, id: string, started: string | null, describe: DescribeTools): Promise<Advance> {
+export async function advance(db: Db, id: string, started: string | null, describe: DescribeTools): Promise<Advanced> {
   return await db.transaction(async (tx) => {
     const [row] = await tx.select().from(session).where(eq(session.id, id)).for('no key update');
-    if (!row) return { kind: 'idle' };
-    await acknowledge(tx, `session:${id}`);
-    const [open] = await tx
-      .select()
-      .from(turn)
-      .where(and(eq(turn.session, id), isNull(turn.endedAt)));
-    if (open && open.id === started)
-      return { kind: 'running', turn: open.id, forward: await takeJoining(tx, open.id, id) };
-    if (open) return { kind: 'start', turn: await describeOpen(tx, row, open) };
-    const promoted = await promote(tx, row, describe);
-    if (promoted) return { kind: 'start', turn: promoted };
-    await recordEvents(tx, id, await idleEvents(tx, id));
-    return { kind: 'idle' };
+    if (!row) return { next: { kind: 'idle' }, stream: null };
+    return { next: await look(tx, row, started, describe), stream: row.stream };
   });
+}
+
+async function look(tx: Tx, row: SessionRow, started: string | null, describe: DescribeTools): Promise<Advance> {
+  await acknowledge(tx, `session:${row.id}`);
+  const [last] = await tx.select().from(turn).where(eq(turn.session, row.id)).orderBy(desc(turn.n)).limit(1);
+  const open = last?.endedAt === null ? last : null;
+  if (open && open.id === started) {
+    await bindJoining(tx, open.id, row.id);
+    return { kind: 'running', turn: open.id, forward: await joining(tx, open.id) };
+  }
+  if (open) return { kind: 'start', turn: await describeOpen(tx, row, open) };
+  const promoted = await promote(tx, row, last, describe);
+  if (promoted) return { kind: 'start', turn: promoted };
+  if (last) await recordEvents(tx, row.id, idleEvents(last.id));
+  return { kind: 'idle' };
 }
 
 async function acknowledge(tx: Tx, receiver: string): Promise<void> {
@@ -61,9 +74,9 @@ async function acknowledge(tx: Tx, receiver: string): Promise<void> {
     .where(and(eq(outbox.receiver, receiver), isNull(outbox.acknowledgedAt)));
 }
 
-/** Inputs that need not wait for idle: bound to the running turn, in their order. */
-async function takeJoining(tx: Tx, turnId: string, sessionId: string): Promise<string[]> {
-  await tx
+/** Inputs that need not wait for idle are bound to the turn. Returns those that this call has bound, in their order. */
+async function bindJoining(tx: Tx, turnId: string, sessionId: string): Promise<string[]> {
+  const rows = await tx
     .update(input)
     .set({ status: 'forwarded', turn: turnId, dispatchedAt: sql`clock_timestamp()` })
     .where(
@@ -73,9 +86,16 @@ async function takeJoining(tx: Tx, turnId: string, sessionId: string): Promise<s
         inArray(input.kind, [...JOINS_RUNNING_TURN]),
         unlocked(),
       ),
-    );
-  // Also those bound before and not in the transcript yet: a look that was repeated may have lost its answer,
-  // and the turn takes each id only once.
+    )
+    .returning({ id: input.id, seq: input.seq });
+  return rows.sort((a, b) => a.seq - b.seq).map((row) => row.id);
+}
+
+/**
+ * What is bound to a turn and not in the transcript yet: a look that was repeated may have lost its answer,
+ * and the turn takes each id only once.
+ */
+async function joining(tx: Tx, turnId: string): Promise<string[]> {
   const rows = await tx
     .select({ id: input.id })
     .from(input)
@@ -96,8 +116,12 @@ function unlocked() {
 }
 
 /** Left-over steering first, then people, then wake-ups; first in first out in each. */
-async function promote(tx: Tx, row: SessionRow, describe: DescribeTools): Promise<OpenTurn | null> {
-  const [last] = await tx.select().from(turn).where(eq(turn.session, row.id)).orderBy(desc(turn.n)).limit(1);
+async function promote(
+  tx: Tx,
+  row: SessionRow,
+  last: TurnRow | undefined,
+  describe: DescribeTools,
+): Promise<OpenTurn | null> {
   const wasStopped = last?.endReason === 'ABORTED' && last.endDecidedBy === 'user';
   const mayStart = wasStopped ? notInArray(input.kind, [...BACKGROUND]) : undefined;
   const [next] = await tx
@@ -108,8 +132,8 @@ async function promote(tx: Tx, row: SessionRow, describe: DescribeTools): Promis
     .limit(1);
   if (!next) return null;
   const n = (last?.n ?? 0) + 1;
-  const [pinned] = await tx.select().from(agent).where(eq(agent.hash, row.agent));
-  const tools = await storeToolList(tx, describe(pinned?.definition.tools ?? []));
+  const pinned = await agentOf(tx, row.agent);
+  const tools = await storeToolList(tx, describe(pinned.tools));
   const opened = {
     id: turnIdOf(row.id, n),
     session: row.id,
@@ -125,7 +149,7 @@ async function promote(tx: Tx, row: SessionRow, describe: DescribeTools): Promis
     .update(input)
     .set({ status: 'forwarded', turn: opened.id, dispatchedAt: sql`clock_timestamp()` })
     .where(eq(input.id, next.id));
-  const open = await describeOpen(tx, row, opened);
+  const joined = await bindJoining(tx, opened.id, row.id);
   await recordEvents(tx, row.id, [
     {
       key: `opened/${opened.id}`,
@@ -133,7 +157,7 @@ async function promote(tx: Tx, row: SessionRow, describe: DescribeTools): Promis
       event: { kind: 'turn.opened', layer: 'turn', n, input: next.id },
     },
   ]);
-  return open;
+  return { ...described(row, opened, pinned), inputs: [next.id, ...joined], cancelAsked: false };
 }
 
 async function storeToolList(tx: Tx, tools: readonly StoredTool[]): Promise<string> {
@@ -142,13 +166,22 @@ async function storeToolList(tx: Tx, tools: readonly StoredTool[]): Promise<stri
   return hash;
 }
 
-async function describeOpen(
-  tx: Tx,
+/** A turn that is open and was not started by this run of the session workflow. */
+async function describeOpen(tx: Tx, row: SessionRow, open: TurnRow): Promise<OpenTurn> {
+  await bindJoining(tx, open.id, row.id);
+  const joined = await joining(tx, open.id);
+  return {
+    ...described(row, open, await agentOf(tx, open.agent)),
+    inputs: [open.input, ...joined.filter((id) => id !== open.input)],
+    cancelAsked: (await tx.$count(cancel, eq(cancel.turn, open.id))) > 0,
+  };
+}
+
+function described(
   row: SessionRow,
-  open: Pick<typeof turn.$inferSelect, 'id' | 'agent' | 'tools' | 'baseHead' | 'input'>,
-): Promise<OpenTurn> {
-  const [pinned] = await tx.select().from(agent).where(eq(agent.hash, open.agent));
-  if (!pinned) throw new Error('the agent of an open turn is gone');
+  open: Pick<TurnRow, 'id' | 'agent' | 'tools' | 'baseHead'>,
+  pinned: StoredAgent,
+): Omit<OpenTurn, 'inputs' | 'cancelAsked'> {
   return {
     turn: open.id,
     agent: open.agent,
@@ -156,20 +189,16 @@ async function describeOpen(
     tools: open.tools,
     workspaceQueue: row.workspaceQueue,
     head: open.baseHead,
-    input: open.input,
-    limits: pinned.definition.limits,
-    cancelAsked: (await tx.$count(cancel, eq(cancel.turn, open.id))) > 0,
+    limits: pinned.limits,
   };
 }
 
 /** The driver came to rest: once for each last turn. */
-async function idleEvents(tx: Tx, id: string): Promise<NewEvent[]> {
-  const [last] = await tx.select().from(turn).where(eq(turn.session, id)).orderBy(desc(turn.n)).limit(1);
-  if (!last) return [];
+function idleEvents(last: string): NewEvent[] {
   return [
     {
-      key: `idle/${last.id}`,
-      turn: last.id,
+      key: `idle/${last}`,
+      turn: last,
       event: {
         kind: 'driver.ended',
         layer: 'driver',

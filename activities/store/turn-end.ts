@@ -146,9 +146,9 @@ async function settleInputs(tx: Tx, owner: FencedTurn, head: string, end: End): 
     .select()
     .from(input)
     .where(and(eq(input.turn, owner.id), eq(input.status, 'forwarded')));
-  const [own] = await tx.select({ input: turn.input }).from(turn).where(eq(turn.id, owner.id));
-  const onChain = await messagesOfTurn(tx, owner, head);
-  const consumed = rows.filter((row) => row.id === own?.input || (row.message !== null && onChain.has(row.message)));
+  const isOwn = (row: { readonly id: string }) => row.id === owner.input;
+  const onChain = rows.every(isOwn) ? new Set<string>() : await messagesOfTurn(tx, owner, head);
+  const consumed = rows.filter((row) => isOwn(row) || (row.message !== null && onChain.has(row.message)));
   const left = rows.filter((row) => !consumed.includes(row));
   const drops = end.detail === 'user_cancel' ? left.filter((row) => row.kind === 'steer') : [];
   const back = left.filter((row) => !drops.includes(row));
@@ -233,7 +233,7 @@ function endEvent(owner: FencedTurn, ending: TurnEnding, end: End, author: EndAu
 export async function lockOpenTurn(tx: Tx, turnId: string): Promise<FencedTurn | null> {
   const { rows } = await tx.execute<FencedTurn & Record<string, unknown>>(sql`
     select t.id, t.session, s.stream, s.tenant, t.generation, t.head, t.base_head as "baseHead",
-           s.head as "sessionHead", s.workspace_path as "workspacePath"
+           s.head as "sessionHead", s.workspace_path as "workspacePath", t.input
     from pawl.turn t join pawl.session s on s.id = t.session
     where t.id = ${turnId} and t.ended_at is null for no key update of t`);
   return rows[0] ?? null;

@@ -60,10 +60,12 @@ export async function send(db: Db, session: string, kind: InputKind, text: strin
   return input;
 }
 
-export const next = (db: Db, session: string, started: string | null = null) => advance(db, session, started, () => []);
+export const next = async (db: Db, session: string, started: string | null = null) =>
+  (await advance(db, session, started, () => [])).next;
 
 export interface SeededTurn extends OpenTurn {
   readonly session: string;
+  readonly input: string;
   readonly fence: Fence;
 }
 
@@ -77,7 +79,7 @@ export async function seedTurn(db: Db, session?: string): Promise<SeededTurn> {
   if (step.kind !== 'start') throw new Error(`the session is ${step.kind}`);
   const fence: Fence = { turn: step.turn.turn, run: id('run'), isReset: false };
   await enterRun(db, fence, new Set(), nobodyConfirms);
-  return { ...step.turn, session: owner, fence };
+  return { ...step.turn, input: step.turn.inputs[0]!, session: owner, fence };
 }
 
 export const user = (text: string, input = 'in_x'): Message => ({ kind: 'user', text, input, source: 'prompt' });

@@ -35,7 +35,7 @@ test('a forwarded one that is a message on the chain is consumed, others wait fo
   expect((await inputOf(taken!)).status).toBe('consumed');
   for (const left of [late!, result!])
     expect(await inputOf(left)).toMatchObject({ status: 'queued', turn: null, message: null });
-  expect(await next(at.db, on.session)).toMatchObject({ kind: 'start', turn: { input: late } });
+  expect(await next(at.db, on.session)).toMatchObject({ kind: 'start', turn: { inputs: [late, result] } });
 });
 
 // Trap: a message of a run that was reset away is in the table, but not on the chain of the end's head.
