@@ -7,6 +7,7 @@ import { type Fence, lockTurn } from './fence.ts';
 import { storable, storableDeep } from './hash.ts';
 import { perDatabase } from './prepared.ts';
 import { blob, call, type EffectState, effect } from './schema.ts';
+import { Statement } from './statement.ts';
 
 export type CallRow = typeof call.$inferSelect;
 export type EffectRow = typeof effect.$inferSelect;
@@ -134,58 +135,66 @@ export async function finishCall(db: Db, closing: CallClosing): Promise<Finished
     const { hash, data } = closing.output;
     await db.insert(blob).values({ hash, tenant: closing.tenant, size: data.length, data }).onConflictDoNothing();
   }
-  const events = [...closing.events, finished(closing)];
-  const values = [
-    closing.key,
-    closing.status,
-    storable(closing.text),
-    closing.output?.hash ?? null,
-    closing.note === null ? null : storable(closing.note),
-    closing.effect?.state ?? null,
-    closing.effect?.attempt ?? null,
-    closing.session,
-    JSON.stringify(storableDeep(events)),
-    JSON.stringify(closing.effect?.state === 'succeeded' ? [lateSuccess(closing)] : []),
-    events.length,
-  ];
-  const { rows } = await db.$client.query<{ won: boolean; status: CallStatus | null }>({
-    name: 'finish_call',
-    text: FINISH,
-    values,
-  });
-  if (rows[0]?.status) return { status: rows[0].status, isFirst: rows[0].won };
-  // Another one won while this statement waited for it, and its snapshot is older than that.
+  const [row] = await closingStatement(closing).run<{ won: boolean }>(db);
+  if (row?.won) return { status: closing.status, isFirst: true };
+  // Read apart: what another one wrote while this statement waited for it is not in its snapshot.
   const [stands] = await db.select({ status: call.status }).from(call).where(eq(call.key, closing.key));
   return { status: stands?.status ?? closing.status, isFirst: false };
 }
 
-/** One statement: result, ledger and events stand or fall together. */
-const FINISH = `
-with won as (
-  update pawl.call set status = $2, result = $3, blob = $4, note = $5, finished_at = clock_timestamp()
-  where key = $1 and status is null returning key
-), settled as (
-  update pawl.effect set state = $6, settled_at = clock_timestamp()
-  where key = $1 and $6::text is not null and ($7::text is null or attempt = $7)
-    and (exists (select from won) or state in ('started', 'unknown')
-      or ($6 = 'succeeded' and state in ('settled_absent', 'abandoned')))
-  returning key
-), told as (
-  select case when exists (select from won) then $9::jsonb
-              when exists (select from settled) then $10::jsonb else '[]'::jsonb end as events
-), counter as (
-  update pawl.session root set event_seq = root.event_seq + $11::int
-  from pawl.session own, told where own.id = $8 and root.id = own.stream and told.events <> '[]'::jsonb
-  returning root.id as stream, root.event_seq - $11::int as base
-), events as (
-  insert into pawl.event (stream, seq, key, session, turn, layer, kind, body)
-  select counter.stream, counter.base + item.ordinality, item.value->>'key', $8, item.value->>'turn',
-         item.value->'event'->>'layer', item.value->'event'->>'kind', item.value->'event'
-  from counter, told, jsonb_array_elements(told.events) with ordinality item
-  on conflict (stream, key) do nothing
-)
-select exists (select from won) as won,
-       case when exists (select from won) then $2 else (select status from pawl.call where key = $1) end as status`;
+/** Result, ledger and events stand or fall together. */
+function closingStatement(closing: CallClosing): Statement {
+  const { key, status, text, output, note, session } = closing;
+  const to = new Statement('finish_call');
+  const at = to.value(key);
+  to.with(
+    'won',
+    `update pawl.call set status = ${to.value(status)}, result = ${to.value(storable(text))},
+      blob = ${to.value(output?.hash)}, note = ${to.value(note === null ? null : storable(note))},
+      finished_at = clock_timestamp()
+    where key = ${at} and status is null returning key`,
+  );
+  if (closing.effect) addSettled(to, at, closing.effect);
+  const elements = (of: readonly NewEvent[]) =>
+    `select item.value as event, item.ordinality as n from jsonb_array_elements(${to.json(storableDeep(of))})
+    with ordinality item`;
+  const told = `${elements([...closing.events, finished(closing)])} where exists (select from won)`;
+  const late = closing.effect?.state === 'succeeded' ? [lateSuccess(closing)] : [];
+  to.with(
+    'told',
+    to.has('settled')
+      ? `${told} union all ${elements(late)} where exists (select from settled) and not exists (select from won)`
+      : told,
+  );
+  to.with(
+    'counter',
+    `update pawl.session root set event_seq = root.event_seq + (select count(*) from told)
+    from pawl.session own where own.id = ${to.value(session)} and root.id = own.stream and exists (select from told)
+    returning root.id as stream, root.event_seq - (select count(*) from told) as base`,
+  );
+  to.with(
+    'events',
+    `insert into pawl.event (stream, seq, key, session, turn, layer, kind, body)
+    select counter.stream, counter.base + told.n, told.event->>'key', ${to.value(session)}, told.event->>'turn',
+           told.event->'event'->>'layer', told.event->'event'->>'kind', told.event->'event'
+    from counter, told
+    on conflict (stream, key) do nothing`,
+  );
+  return to.select('exists (select from won) as won');
+}
+
+/** The first word stands, save that a success which comes late corrects what was given up. */
+function addSettled(to: Statement, at: string, { state, attempt }: NonNullable<CallClosing['effect']>): void {
+  const [now, by] = [to.value(state), to.value(attempt)];
+  to.with(
+    'settled',
+    `update pawl.effect set state = ${now}, settled_at = clock_timestamp()
+    where key = ${at} and (${by}::text is null or attempt = ${by})
+      and (exists (select from won) or state in ('started', 'unknown')
+        or (${now} = 'succeeded' and state in ('settled_absent', 'abandoned')))
+    returning key`,
+  );
+}
 
 export function finished(closing: Pick<CallClosing, 'key' | 'turn' | 'tool' | 'status' | 'note'>): NewEvent {
   const { key, tool, status, note } = closing;

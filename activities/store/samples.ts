@@ -117,6 +117,8 @@ export interface SampleClosing {
   /** Whether the outcome ends the attempts of this request, so that it is kept under the sample's key. */
   readonly isFinal: boolean;
   readonly usage: Usage;
+  /** Whether chunks of its text may be in the store. */
+  readonly wasShown: boolean;
   readonly reply: Link | null;
   readonly calls: readonly NewCall[];
   readonly events: readonly NewEvent[];
@@ -132,7 +134,7 @@ export async function closeSample(db: Db, closing: SampleClosing): Promise<Sampl
     keyed: closing.isFinal ? { key: closing.sample, result: outcome } : null,
     links: reply ? [reply] : [],
     calls: reply ? closing.calls : [],
-    closes: { attempt, outcome: outcome.kind, wasted: reply === null, usage: used },
+    closes: { attempt, outcome: outcome.kind, wasted: reply === null, usage: used, wasShown: closing.wasShown },
     events: closing.events,
   });
   if (committed.kind === 'committed') return outcome;

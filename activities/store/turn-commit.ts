@@ -7,6 +7,7 @@ import type { Fence } from './fence.ts';
 import { isUniqueViolation } from './errors.ts';
 import { storableDeep } from './hash.ts';
 import { commit as commitTable } from './schema.ts';
+import { Statement } from './statement.ts';
 import type { Link } from './transcript.ts';
 
 export interface NewCall {
@@ -39,6 +40,8 @@ export interface TurnCommit {
     readonly outcome: string;
     readonly wasted: boolean;
     readonly usage: Usage;
+    /** Whether text of it was shown meanwhile, which the message now takes the place of. */
+    readonly wasShown: boolean;
   } | null;
   readonly events: readonly NewEvent[];
 }
@@ -66,31 +69,14 @@ interface Row {
   readonly open: number;
 }
 
-/** A single statement, since a step of a turn should cost the store as little as it can. */
+/** A single statement with just the parts that this commit needs: a step should cost the store as little as it can. */
 export async function commitTurn<T>(db: Db, commit: TurnCommit): Promise<Committed<T>> {
-  const { fence, keyed, newAttemptOf, links, joined, calls, opens, closes, events } = commit;
-  const values = [
-    fence.turn,
-    fence.run,
-    keyed?.key ?? newAttemptOf,
-    keyed === null ? null : JSON.stringify(keyed.result),
-    newAttemptOf,
-    links[links.length - 1]?.hash ?? null,
-    JSON.stringify(links.map(({ hash, parent, depth, tokens, body }) => ({ hash, parent, depth, tokens, body }))),
-    JSON.stringify(joined),
-    JSON.stringify(storableDeep(calls)),
-    JSON.stringify({ ...opens, step: commit.step }),
-    JSON.stringify({ ...closes, ...(closes?.usage.complete ? closes.usage : { complete: false }) }),
-    JSON.stringify(storableDeep(events)),
-    events.length,
-    links[0]?.parent ?? null,
-  ];
+  const { keyed, newAttemptOf } = commit;
+  const key = keyed?.key ?? newAttemptOf;
   try {
-    const { rows } = await db.$client.query<Row>({ name: 'commit_turn', text: STATEMENT, values });
-    const [row] = rows;
+    const [row] = await statementOf(commit, key).run<Row>(db);
     if (row?.fenced) return { kind: 'committed', plan: row.plan === true };
     // What was committed while this statement waited is not in its snapshot: look once more.
-    const key = keyed?.key ?? newAttemptOf;
     const prior = row?.prior ?? (key === null ? null : await findCommit<T>(db, key));
     if (prior) return { kind: 'done_before', result: prior as T };
     return row && row.open > 0 ? { kind: 'attempts_open' } : { kind: 'refused' };
@@ -101,69 +87,132 @@ export async function commitTurn<T>(db: Db, commit: TurnCommit): Promise<Committ
   }
 }
 
-const STATEMENT = `
-with prior as (
-  select result from pawl.commit where key = $3
-), attempts as (
-  select count(*)::int as open from pawl.usage where sample = $5 and closed_at is null
-), fence as (
-  update pawl.turn t set head = coalesce($6, t.head)
-  from pawl.turn_run r
-  where t.id = $1 and t.ended_at is null and r.turn = t.id and r.run = $2 and r.generation = t.generation
-    and not exists (select from prior) and (select open from attempts) = 0
-    -- A snapshot taken while an earlier attempt commits must not move the head back; only a reset may.
-    and ($6::text is null or r.generation > 0 or t.head in ($6, $14))
-  returning t.id, t.session
-), claim as (
-  insert into pawl.commit (key, turn, run, result)
-  select $3, fence.id, $2, $4::jsonb from fence where $4::jsonb is not null
-), links as (
-  insert into pawl.message (hash, parent, kind, body, depth, tokens)
-  select link.hash, link.parent, link.body->>'kind', link.body, link.depth, link.tokens
-  from fence, jsonb_to_recordset($7::jsonb) as link(hash text, parent text, body jsonb, depth int, tokens int)
-  on conflict do nothing
-), joined as (
-  update pawl.input i set message = item.message
-  from fence, jsonb_to_recordset($8::jsonb) as item(input text, message text) where i.id = item.input
-), calls as (
-  insert into pawl.call (key, turn, assistant, ordinal, step, provider_call_id, tool, effect, arguments,
-                         arguments_hash, status, result, note, finished_at)
-  select item.key, fence.id, $6, item.ordinal, ($10::jsonb->>'step')::int, item."providerCallId", item.tool,
-         item.effect, item.arguments, item."argumentsHash", case when item.answer is not null then 'error' end,
-         item.answer->>'text', item.answer->>'note', case when item.answer is not null then clock_timestamp() end
-  from fence, jsonb_to_recordset($9::jsonb) as item(key text, ordinal int, "providerCallId" text, tool text,
-       effect text, arguments text, "argumentsHash" text, answer jsonb)
-  on conflict do nothing returning key, turn, tool, effect, arguments_hash, status
-), effects as (
-  insert into pawl.effect (key, turn, tool, effect, policy_version, arguments_hash, state)
-  select key, turn, tool, effect, 1, arguments_hash, 'intended' from calls where effect <> 'none' and status is null
-  on conflict do nothing
-), opened as (
-  insert into pawl.usage (attempt, sample, session, turn, step, model, output_cap_tokens)
-  select item.attempt, $5, fence.session, fence.id, item.step, item.model, item."outputCapTokens"
-  from fence, jsonb_to_record($10::jsonb) as item(attempt text, step int, model text, "outputCapTokens" int)
-  where item.attempt is not null
-), closed as (
-  update pawl.usage u
-  set outcome = item.outcome, wasted = item.wasted, complete = item.complete, closed_at = clock_timestamp(),
-      input_tokens = item."inputTokens", cached_tokens = item."cachedTokens",
-      output_tokens = item."outputTokens", reasoning_tokens = item."reasoningTokens"
-  from fence, jsonb_to_record($11::jsonb) as item(attempt text, outcome text, wasted boolean, complete boolean,
-       "inputTokens" int, "cachedTokens" int, "outputTokens" int, "reasoningTokens" int)
-  where u.attempt = item.attempt
-), shown as (
-  delete from pawl.delta using fence where attempt = $11::jsonb->>'attempt'
-), counter as (
-  update pawl.session root set event_seq = root.event_seq + $13::int
-  from fence join pawl.session own on own.id = fence.session
-  where root.id = own.stream
-  returning root.id as stream, root.event_seq - $13::int as base
-), events as (
-  insert into pawl.event (stream, seq, key, session, turn, layer, kind, body)
-  select counter.stream, counter.base + item.ordinality, item.value->>'key', fence.session, item.value->>'turn',
-         item.value->'event'->>'layer', item.value->'event'->>'kind', item.value->'event'
-  from counter, fence, jsonb_array_elements($12::jsonb) with ordinality item
-  on conflict (stream, key) do nothing
-)
-select exists (select from fence) as fenced,
-       (select own.plan from pawl.session own join fence on own.id = fence.session) as plan, (select result from prior) as prior, (select open from attempts) as open`;
+function statementOf(commit: TurnCommit, key: string | null): Statement {
+  const { keyed, newAttemptOf, links, joined, calls, opens, closes, events } = commit;
+  const to = new Statement('commit_turn');
+  if (key !== null) to.with('prior', `select result from pawl.commit where key = ${to.value(key)}`);
+  if (newAttemptOf !== null) {
+    const sample = to.value(newAttemptOf);
+    to.with('attempts', `select count(*)::int as open from pawl.usage where sample = ${sample} and closed_at is null`);
+  }
+  addFence(to, commit);
+  if (keyed) addClaim(to, commit, keyed);
+  if (links.length > 0) addLinks(to, links);
+  if (joined.length > 0) addJoined(to, joined);
+  if (calls.length > 0) addCalls(to, commit);
+  if (opens) addOpened(to, commit, opens);
+  if (closes) addClosed(to, closes);
+  if (closes?.wasShown)
+    to.with('shown', `delete from pawl.delta using fence where attempt = ${to.value(closes.attempt)}`);
+  if (events.length > 0) addEvents(to, events);
+  return to.select(`exists (select from fence) as fenced, (select plan from fence) as plan,
+    ${to.has('prior') ? '(select result from prior)' : 'null'} as prior,
+    ${to.has('attempts') ? '(select open from attempts)' : '0'} as open`);
+}
+
+/** Holds only for an open turn and its newest generation; everything else in the statement hangs on it. */
+function addFence(to: Statement, { fence, links }: TurnCommit): void {
+  const [turn, run] = [to.value(fence.turn), to.value(fence.run)];
+  const moved = links.length > 0 ? to.value(links[links.length - 1]?.hash) : null;
+  to.with(
+    'fence',
+    `update pawl.turn t set head = ${moved ?? 't.head'}
+    from pawl.turn_run r, pawl.session own
+    where t.id = ${turn} and t.ended_at is null and own.id = t.session
+      and r.turn = t.id and r.run = ${run} and r.generation = t.generation
+      ${to.has('prior') ? 'and not exists (select from prior)' : ''}
+      ${to.has('attempts') ? 'and (select open from attempts) = 0' : ''}
+      -- A snapshot taken while an earlier attempt commits must not move the head back; only a reset may.
+      ${moved ? `and (r.generation > 0 or t.head in (${moved}, ${to.value(links[0]?.parent)}))` : ''}
+    returning t.id, t.session, own.stream, own.plan`,
+  );
+}
+
+function addClaim(to: Statement, { fence }: TurnCommit, { key, result }: NonNullable<TurnCommit['keyed']>): void {
+  to.with(
+    'claim',
+    `insert into pawl.commit (key, turn, run, result)
+    select ${to.value(key)}, fence.id, ${to.value(fence.run)}, ${to.json(result)} from fence`,
+  );
+}
+
+function addLinks(to: Statement, links: readonly Link[]): void {
+  const rows = to.json(links.map(({ hash, parent, depth, tokens, body }) => ({ hash, parent, depth, tokens, body })));
+  to.with(
+    'links',
+    `insert into pawl.message (hash, parent, kind, body, depth, tokens)
+    select link.hash, link.parent, link.body->>'kind', link.body, link.depth, link.tokens
+    from fence, jsonb_to_recordset(${rows}) as link(hash text, parent text, body jsonb, depth int, tokens int)
+    on conflict do nothing`,
+  );
+}
+
+function addJoined(to: Statement, joined: TurnCommit['joined']): void {
+  to.with(
+    'joined',
+    `update pawl.input i set message = item.message
+    from fence, jsonb_to_recordset(${to.json(joined)}) as item(input text, message text) where i.id = item.input`,
+  );
+}
+
+/** Calls of the message that this commit ends with, and the ledger's rows of those that act. */
+function addCalls(to: Statement, { calls, links, step }: TurnCommit): void {
+  const assistant = to.value(links[links.length - 1]?.hash);
+  to.with(
+    'calls',
+    `insert into pawl.call (key, turn, assistant, ordinal, step, provider_call_id, tool, effect, arguments,
+                            arguments_hash, status, result, note, finished_at)
+    select item.key, fence.id, ${assistant}, item.ordinal, ${to.value(step)}::int, item."providerCallId", item.tool,
+           item.effect, item.arguments, item."argumentsHash", case when item.answer is not null then 'error' end,
+           item.answer->>'text', item.answer->>'note', case when item.answer is not null then clock_timestamp() end
+    from fence, jsonb_to_recordset(${to.json(storableDeep(calls))}) as item(key text, ordinal int,
+         "providerCallId" text, tool text, effect text, arguments text, "argumentsHash" text, answer jsonb)
+    on conflict do nothing returning key, turn, tool, effect, arguments_hash, status`,
+  );
+  if (calls.every((call) => call.effect === 'none')) return;
+  to.with(
+    'effects',
+    `insert into pawl.effect (key, turn, tool, effect, policy_version, arguments_hash, state)
+    select key, turn, tool, effect, 1, arguments_hash, 'intended' from calls where effect <> 'none' and status is null
+    on conflict do nothing`,
+  );
+}
+
+function addOpened(to: Statement, commit: TurnCommit, opens: NonNullable<TurnCommit['opens']>): void {
+  to.with(
+    'opened',
+    `insert into pawl.usage (attempt, sample, session, turn, step, model, output_cap_tokens)
+    select ${to.value(opens.attempt)}, ${to.value(commit.newAttemptOf)}, fence.session, fence.id,
+           ${to.value(commit.step)}::int, ${to.value(opens.model)}, ${to.value(opens.outputCapTokens)}::int from fence`,
+  );
+}
+
+function addClosed(to: Statement, { attempt, outcome, wasted, usage }: NonNullable<TurnCommit['closes']>): void {
+  const tokens = (count: number) => `${to.value(usage.complete ? count : null)}::int`;
+  to.with(
+    'closed',
+    `update pawl.usage u
+    set outcome = ${to.value(outcome)}, wasted = ${to.value(wasted)}, complete = ${to.value(usage.complete)},
+        closed_at = clock_timestamp(), input_tokens = ${tokens(usage.inputTokens)},
+        cached_tokens = ${tokens(usage.cachedTokens)}, output_tokens = ${tokens(usage.outputTokens)},
+        reasoning_tokens = ${tokens(usage.reasoningTokens)}
+    from fence where u.attempt = ${to.value(attempt)}`,
+  );
+}
+
+function addEvents(to: Statement, events: readonly NewEvent[]): void {
+  const count = `${to.value(events.length)}::int`;
+  to.with(
+    'counter',
+    `update pawl.session root set event_seq = root.event_seq + ${count} from fence where root.id = fence.stream
+    returning root.id as stream, root.event_seq - ${count} as base`,
+  );
+  to.with(
+    'events',
+    `insert into pawl.event (stream, seq, key, session, turn, layer, kind, body)
+    select counter.stream, counter.base + item.ordinality, item.value->>'key', fence.session, item.value->>'turn',
+           item.value->'event'->>'layer', item.value->'event'->>'kind', item.value->'event'
+    from counter, fence, jsonb_array_elements(${to.json(storableDeep(events))}) with ordinality item
+    on conflict (stream, key) do nothing`,
+  );
+}

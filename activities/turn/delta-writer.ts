@@ -40,20 +40,20 @@ export class DeltaWriter {
 
   /**
    * Waits for what is on its way; what was not yet due is superseded by the message and dropped.
-   * False: something still is, and will come behind the message.
+   * `late`: something still is, and will come behind the message.
    */
-  async flushed(limitMs: number): Promise<boolean> {
+  async flushed(limitMs: number): Promise<'nothing' | 'written' | 'late'> {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
-    if (!this.#wrote) return true;
+    if (!this.#wrote) return 'nothing';
     this.#flush();
     let limit: NodeJS.Timeout | undefined;
-    const late = new Promise<false>((resolve) => {
-      limit = setTimeout(() => resolve(false), limitMs);
+    const late = new Promise<'late'>((resolve) => {
+      limit = setTimeout(() => resolve('late'), limitMs);
     });
-    const written = await Promise.race([this.#writing.then(() => true), late]);
+    const shown = await Promise.race([this.#writing.then(() => 'written' as const), late]);
     clearTimeout(limit);
-    return written;
+    return shown;
   }
 
   #flush(): void {

@@ -67,14 +67,15 @@ async function ask(asking: Asking): Promise<SampleOutcome> {
   if (result.kind === 'cut' && !isCancelRequested(context)) {
     throw ApplicationFailure.retryable('This worker is going away; the sample is asked for again.', 'attempt.given_up');
   }
-  const written = await deltas.flushed(POLICY.sample.flushWaitMs);
-  const outcome = await close(asking, result);
+  const shown = await deltas.flushed(POLICY.sample.flushWaitMs);
+  const outcome = await close(asking, result, shown !== 'nothing');
   // The commit has taken away what was there.
-  if (!written) await dropDeltas(deps.database.db, attempt);
+  if (shown === 'late') await dropDeltas(deps.database.db, attempt);
   return outcome;
 }
 
-async function close({ deps, request, plan, attempt, planning }: Asking, result: ModelResult): Promise<SampleOutcome> {
+async function close(asking: Asking, result: ModelResult, wasShown: boolean): Promise<SampleOutcome> {
+  const { deps, request, plan, attempt, planning } = asking;
   const reply = replyLink(plan, result);
   const calls = reply ? toCalls(deps, plan, reply, result, planning) : [];
   const outcome = toOutcome(plan, reply, calls, result);
@@ -87,6 +88,7 @@ async function close({ deps, request, plan, attempt, planning }: Asking, result:
     outcome,
     isFinal: outcome.kind === 'reply' || outcome.kind === 'cut',
     usage: result.usage,
+    wasShown,
     reply,
     calls: calls.map((each) => each.row),
   };

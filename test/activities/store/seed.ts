@@ -115,6 +115,7 @@ export function closing(
     outcome: replyOutcome(reply.hash),
     isFinal: true,
     usage: USAGE,
+    wasShown: true,
     reply,
     calls: [],
     events: [],
