@@ -118,6 +118,7 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
       inputs: step.inputs,
       reminders: step.reminders,
       transition: step.transition,
+      watchRepetition: step.watchRepetition,
       outputTokens: state.limits.outputTokens,
       contextTokens: state.limits.contextTokens,
     },

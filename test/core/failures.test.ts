@@ -49,6 +49,18 @@ describe('rests on a durable timer, one budget spent', () => {
     });
   });
 
+  test.each([
+    [0, 1],
+    [1, 2],
+  ])('a doom loop, after %d: asked for anew at once, under a new key', (before, doom) => {
+    const state = turn({ resample: 4, tries: { transport: 3, auth: 1, doom: before } });
+    expect(changed(state, afterFailure(state, { kind: 'doom_loop' }, 0.5))).toEqual({
+      resample: 5,
+      tries: { ...state.tries, doom },
+      transition: 'resampled_doom_loop',
+    });
+  });
+
   test.each<[dice: number, forMs: number]>([
     [0, 1_600],
     [0.25, 1_800],
@@ -102,6 +114,13 @@ describe('ends, with nothing spent', () => {
         signal: { name: 'provider_answer', cause: 'overflow' },
       },
     ],
+    // Nobody watches any more by then, so a third one is a fault; it must be bounded all the same.
+    [
+      'a third doom loop',
+      { kind: 'doom_loop' },
+      { doom: 2 },
+      { reason: 'ERROR', detail: 'model', signal: { name: 'retries_spent', cause: 'doom_loop', used: 3 } },
+    ],
     ['too large', { kind: 'too_large' }, {}, refused('too_large', 413)],
     ['an invalid request', { kind: 'invalid_request', status: 422 }, {}, refused('invalid_request', 422)],
   ])('%s', (_name, failure, tries, end) => {
@@ -112,11 +131,12 @@ describe('ends, with nothing spent', () => {
   });
 
   test.each<[name: string, failure: ProviderFailure, tries: Partial<Tries>]>([
-    ['transport', transport, { rateLimit: 2, auth: 3, empty: 2, cutCalls: 5, parkedMs: 24 * HOUR }],
+    ['transport', transport, { doom: 2, rateLimit: 2, auth: 3, empty: 2, cutCalls: 5, parkedMs: 24 * HOUR }],
     ['429', limited(1), { transport: 14, auth: 3, empty: 2, cutCalls: 5, parkedMs: 24 * HOUR }],
+    ['a doom loop', { kind: 'doom_loop' }, { transport: 14, rateLimit: 2, auth: 3, empty: 2, cutCalls: 5 }],
     ['auth', auth, { transport: 14, rateLimit: 2, empty: 2, cutCalls: 5, parkedMs: 24 * HOUR }],
     ['quota', limited(1, true), { transport: 14, rateLimit: 2, auth: 3, empty: 2, cutCalls: 5 }],
-  ])('%s still rests when every other budget is used up', (_name, failure, tries) => {
-    expect(afterFailure(turn({ tries }), failure, 0.5).phase.kind).toBe('resting');
+  ])('%s goes on when every other budget is used up', (_name, failure, tries) => {
+    expect(afterFailure(turn({ tries }), failure, 0.5).phase.kind).not.toBe('ending');
   });
 });

@@ -21,7 +21,26 @@ describe('the next step', () => {
     [
       'a ready turn samples, with all that its next commit appends',
       turn({ inbox: ['a', 'b'], unappendedResults: 2, reminders: ['todo'], transition: 'tool_results' }),
-      { kind: 'sample', inputs: ['a', 'b'], results: 2, reminders: ['todo'], transition: 'tool_results' },
+      {
+        kind: 'sample',
+        inputs: ['a', 'b'],
+        results: 2,
+        reminders: ['todo'],
+        transition: 'tool_results',
+        watchRepetition: true,
+      },
+    ],
+    [
+      'a model that repeated itself twice is asked once more, and taken as it is',
+      turn({ tries: { doom: 2 }, transition: 'resampled_doom_loop' }),
+      {
+        kind: 'sample',
+        inputs: ['in_1'],
+        results: 0,
+        reminders: [],
+        transition: 'resampled_doom_loop',
+        watchRepetition: false,
+      },
     ],
     ['a compaction compacts', turn({ phase: { kind: 'compacting' } }), { kind: 'compact' }],
     ['a batch runs', turn({ phase: batch('queued', 'running') }), { kind: 'runTools' }],

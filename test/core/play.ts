@@ -75,6 +75,7 @@ const failures: Arbitrary<ProviderFailure> = fc.oneof(
   fc.constant<ProviderFailure>({ kind: 'server_error', status: 500, final: false }),
   fc.tuple(waits, fc.boolean()).map(([afterMs, quota]): ProviderFailure => ({ kind: 'rate_limited', afterMs, quota })),
   fc.constant<ProviderFailure>({ kind: 'auth', status: 401 }),
+  fc.constant<ProviderFailure>({ kind: 'doom_loop' }),
 );
 const finals = fc.constantFrom<ProviderFailure[]>(
   { kind: 'overflow' },
@@ -184,7 +185,10 @@ class World {
     // A cancel cuts the stream, if it comes in time.
     const cut = this.#cancel && this.#pick(fc.boolean);
     const appended = !cut || this.#pick(fc.boolean);
-    const bare: Bare = cut ? { kind: 'cut' } : this.#pick(outcomes, this.#rough);
+    const drawn: Bare = cut ? { kind: 'cut' } : this.#pick(outcomes, this.#rough);
+    // Where nobody watches, nobody sees it.
+    const unseen = drawn.kind === 'doom_loop' && !step.watchRepetition;
+    const bare: Bare = unseen ? { kind: 'stalled', usage: drawn.usage } : drawn;
     if (appended) this.#taken.push(...step.inputs);
     this.#recordStep({
       kind: 'sampled',

@@ -66,6 +66,7 @@ always('no budget is exceeded', ({ steps, heard, state }) => {
   for (const { after } of heard) {
     expect(after.tries.parkedMs).toBeLessThanOrEqual(POLICY.rateLimit.parkMaxMs);
     expect(after.tries.empty).toBeLessThanOrEqual(POLICY.empty.resamples);
+    expect(after.tries.doom).toBeLessThanOrEqual(POLICY.doomLoop.resamples);
   }
 });
 

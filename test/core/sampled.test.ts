@@ -46,13 +46,13 @@ describe('a sample', () => {
     ],
     [
       'a success gives the retry budgets back, an empty reply keeps its own',
-      turn({ inbox: [], tries: { transport: 9, auth: 2, rateLimit: 1, parkedMs: 5, empty: 1, cutCalls: 3 } }),
+      turn({ inbox: [], tries: { transport: 9, auth: 2, rateLimit: 1, parkedMs: 5, empty: 1, doom: 2, cutCalls: 3 } }),
       reply({ empty: true }),
       {
         head: 'h1',
         usage: USAGE,
         resample: 1,
-        tries: { ...FRESH_TRIES, empty: 2, cutCalls: 3 },
+        tries: { ...FRESH_TRIES, empty: 2, doom: 2, cutCalls: 3 },
         transition: 'resampled_empty',
       },
     ],

@@ -92,7 +92,7 @@ function replied(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): Tu
       ...state,
       phase: { kind: 'ready' },
       resample: state.resample + 1,
-      tries: { ...FRESH_TRIES, empty: state.tries.empty + 1, cutCalls: state.tries.cutCalls },
+      tries: { ...FRESH_TRIES, empty: state.tries.empty + 1, doom: state.tries.doom, cutCalls: state.tries.cutCalls },
       transition: 'resampled_empty',
     };
   }

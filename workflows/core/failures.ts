@@ -17,6 +17,8 @@ export function afterFailure(state: TurnState, failure: ProviderFailure, dice: n
       return waitForRate(state, failure);
     case 'auth':
       return retryAuth(state, failure);
+    case 'doom_loop':
+      return resampleDoomLoop(state);
     case 'overflow':
       return ended(state, {
         reason: 'MAX_TOKENS',
@@ -66,6 +68,27 @@ function retryAuth(state: TurnState, failure: ProviderFailure & { kind: 'auth' }
     });
   }
   return resting(state, failure, delayMs, { auth: used });
+}
+
+/** Asked for anew, under a new key. Past the budget nobody watches, so the next reply is taken as it is. */
+function resampleDoomLoop(state: TurnState): TurnState {
+  const doom = state.tries.doom + 1;
+  if (doom > POLICY.doomLoop.resamples) {
+    return ended(state, {
+      reason: 'ERROR',
+      detail: 'model',
+      decidedBy: 'runtime',
+      signal: { name: 'retries_spent', cause: 'doom_loop', used: doom },
+      phase: 'sampling',
+    });
+  }
+  return {
+    ...state,
+    phase: { kind: 'ready' },
+    resample: state.resample + 1,
+    tries: { ...state.tries, doom },
+    transition: 'resampled_doom_loop',
+  };
 }
 
 function resting(state: TurnState, failure: ProviderFailure, forMs: number, tries: Partial<Tries>): TurnState {

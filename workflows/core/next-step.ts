@@ -1,6 +1,7 @@
 import { undecided } from './batch.ts';
 import type { End } from './ends.ts';
 import { limitReached } from './limits.ts';
+import { POLICY } from './policy.ts';
 import type { BatchCall, Reminder, Transition, TurnState } from './turn-state.ts';
 
 /** What the loop does next, as a value. */
@@ -11,6 +12,8 @@ export type Step =
       readonly results: number;
       readonly reminders: readonly Reminder[];
       readonly transition: Transition;
+      /** False once the model has repeated itself too often: the next reply is taken as it is. */
+      readonly watchRepetition: boolean;
     }
   | { readonly kind: 'compact' }
   | { readonly kind: 'gate'; readonly ordinal: number }
@@ -55,5 +58,6 @@ function sample(state: TurnState): Step {
     results: state.unappendedResults,
     reminders: state.reminders,
     transition: state.transition,
+    watchRepetition: state.tries.doom < POLICY.doomLoop.resamples,
   };
 }

@@ -4,6 +4,8 @@ export const POLICY = {
   rateLimit: { waitsInStepMaxMs: 120_000, attempts: 2, parkMaxMs: 24 * 3_600_000, defaultWaitMs: 20_000 },
   auth: { delaysMs: [1_000, 2_000, 4_000], attempts: 3 },
   empty: { resamples: 2 },
+  /** What is said again, so often and over so many characters, that it is no table, list or code any more. */
+  doomLoop: { resamples: 2, repeats: 4, repeatedChars: 3_000, periodMaxChars: 4_000 },
   cutCalls: { stepsInARow: 5 },
   /** Of our own code: what fails so often is not going to work. */
   faults: { attempts: 10 },

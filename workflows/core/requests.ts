@@ -23,6 +23,8 @@ export interface SampleRequest {
   readonly inputs: readonly string[];
   readonly reminders: readonly Reminder[];
   readonly transition: Transition;
+  /** Whether a model that repeats itself without end is stopped. */
+  readonly watchRepetition: boolean;
   readonly outputTokens: number;
   readonly contextTokens: number;
 }

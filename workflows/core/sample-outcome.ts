@@ -27,6 +27,8 @@ export type ProviderFailure =
   | { readonly kind: 'server_error'; readonly status: number; readonly final: boolean }
   | { readonly kind: 'transport'; readonly cause: 'connect' | 'reset' | 'cut' | 'malformed' }
   | { readonly kind: 'stalled' }
+  /** The model repeated itself without end, and the attempt was stopped. */
+  | { readonly kind: 'doom_loop' }
   | { readonly kind: 'auth'; readonly status: number }
   | { readonly kind: 'overflow' }
   | { readonly kind: 'too_large' }

@@ -30,6 +30,7 @@ export type Transition =
   | 'input_arrived'
   | 'retry_after_failure'
   | 'resampled_empty'
+  | 'resampled_doom_loop'
   | 'compacted';
 
 /** Fixed sentences that the runtime itself may put before the model, by code. */
@@ -51,10 +52,11 @@ export interface Tries {
   readonly parkedMs: number;
   readonly auth: number;
   readonly empty: number;
+  readonly doom: number;
   readonly cutCalls: number;
 }
 
-export const FRESH_TRIES: Tries = { transport: 0, rateLimit: 0, parkedMs: 0, auth: 0, empty: 0, cutCalls: 0 };
+export const FRESH_TRIES: Tries = { transport: 0, rateLimit: 0, parkedMs: 0, auth: 0, empty: 0, doom: 0, cutCalls: 0 };
 
 /** The whole turn as one JSON value: query result, test fixture and continue-as-new argument. */
 export interface TurnState {
