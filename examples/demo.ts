@@ -22,7 +22,7 @@ export async function demoModel(config: Config): Promise<DemoModel> {
     };
   }
   const provider = await startScriptedProvider({ rules });
-  const scripted = { ...openai, baseUrl: provider.baseUrl, apiKeyEnv: null };
+  const scripted = { ...openai, baseUrl: provider.baseUrl, key: { kind: 'none' as const } };
   return {
     config: { ...config, providers: { ...config.providers, openai: scripted } },
     notice:

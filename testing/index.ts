@@ -25,4 +25,4 @@ export {
   startScriptedProvider,
 } from './scripted-provider.ts';
 export { type ProviderProcess, startProviderProcess } from './start-provider-process.ts';
-export { C, type ChunkPayload, D, F, type Frame, PING, T, U, X } from './wire.ts';
+export { C, type ChunkPayload, D, F, type Frame, PING, R, T, U, type WireName, X } from './wire.ts';

@@ -2,7 +2,8 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChatRequest } from './chat-request.ts';
 import type { Pace, Reply, ReplyContent } from './reply.ts';
-import { C, D, type Frame, F, frameText, PING, T, U } from './wire.ts';
+import { ResponseFrames, wholeResponse } from './response-frames.ts';
+import { C, type ChunkPayload, D, type Frame, F, frameText, PING, T, U, type WireName } from './wire.ts';
 
 type Message = ReplyContent & { kind: 'message' };
 
@@ -10,7 +11,12 @@ type Message = ReplyContent & { kind: 'message' };
  * Writes one answer; resolves when it was sent or cut, or the client went away.
  * @returns when the client closed the connection before the answer was complete (ms since the epoch), or null.
  */
-export async function playReply(reply: Reply, request: ChatRequest, response: ServerResponse): Promise<number | null> {
+export async function playReply(
+  reply: Reply,
+  request: ChatRequest,
+  response: ServerResponse,
+  wire: WireName,
+): Promise<number | null> {
   const gone = new AbortController();
   let closedAt: number | null = null;
   const closed = new Promise<void>((resolve) => {
@@ -21,7 +27,7 @@ export async function playReply(reply: Reply, request: ChatRequest, response: Se
     });
   });
   try {
-    const how = await play(reply, request, response, gone.signal);
+    const how = await play(reply, request, { response, wire, gone: gone.signal });
     await closed;
     return how === 'cut' ? null : closedAt;
   } catch (error) {
@@ -33,19 +39,22 @@ export async function playReply(reply: Reply, request: ChatRequest, response: Se
 async function play(
   reply: Reply,
   request: ChatRequest,
-  response: ServerResponse,
-  gone: AbortSignal,
+  { response, wire, gone }: { response: ServerResponse; wire: WireName; gone: AbortSignal },
 ): Promise<'sent' | 'cut'> {
   const { content, pace } = reply;
   if ((pace.holdAt ?? 'headers') === 'headers') await held(pace, gone);
   if (pace.beforeHeadersMs) await sleep(pace.beforeHeadersMs, undefined, { signal: gone });
   if (content.kind === 'status') return sendBody(response, content.status, content.body, content.headers);
   if (request.stream !== true) {
-    if (content.kind === 'message') return sendBody(response, 200, completion(content, request), {});
+    if (content.kind === 'message') {
+      const whole =
+        wire === 'chat' ? completion(content, request) : wholeResponse(messageFrames(content, request, pace));
+      return sendBody(response, 200, whole, {});
+    }
     throw new Error('chunks() can only answer a request with stream: true');
   }
   startStream(response);
-  const line: Line = { response, gone, pace, inFrame: false };
+  const line: Line = { response, gone, pace, words: wordsOf(wire, content.kind), inFrame: false };
   const comment = () => !line.inFrame && response.write(PING);
   const comments = pace.commentsEveryMs ? setInterval(comment, pace.commentsEveryMs) : undefined;
   try {
@@ -60,7 +69,17 @@ interface Line {
   readonly response: ServerResponse;
   readonly gone: AbortSignal;
   readonly pace: Pace;
+  /** A frame as the wire says it. */
+  readonly words: (frame: Frame) => string[];
   inFrame: boolean;
+}
+
+function wordsOf(wire: WireName, kind: 'message' | 'chunks'): Line['words'] {
+  const translator = new ResponseFrames(kind === 'message' ? 'whole' : 'deltas');
+  return (frame) => {
+    if (typeof frame === 'object' && 'cut' in frame) return [];
+    return wire === 'chat' ? [frameText(frame)] : translator.translate(frame);
+  };
 }
 
 function startStream(response: ServerResponse): void {
@@ -77,7 +96,7 @@ async function sendFrames(frames: readonly Frame[], line: Line): Promise<'sent' 
     if (pace.cutAfterChunks === sent || (typeof frame === 'object' && 'cut' in frame)) return cut(response);
     const pauseMs = pace.betweenChunksMs ?? (pace.endless ? 5 : 0);
     if (pauseMs > 0 && sent > 0) await sleep(pauseMs, undefined, { signal: gone });
-    await write(line, frameText(frame));
+    for (const words of line.words(frame)) await write(line, words);
   }
   if (typeof pace.holdAt === 'number' && pace.holdAt >= frames.length) await held(pace, gone);
   if (pace.cutAfterChunks !== undefined) return cut(response);
@@ -126,7 +145,10 @@ function sendBody(
 }
 
 function framesOf(content: Exclude<ReplyContent, { kind: 'status' }>, request: ChatRequest, pace: Pace): Frame[] {
-  if (content.kind === 'chunks') return [...content.frames];
+  return content.kind === 'chunks' ? [...content.frames] : messageFrames(content, request, pace);
+}
+
+function messageFrames(content: Message, request: ChatRequest, pace: Pace): (ChunkPayload | string)[] {
   const words = content.text.split(/(?<=\s)/).filter((word) => word !== '');
   const said = [
     ...(content.reasoning ? [C({ reasoning_content: content.reasoning })] : []),

@@ -9,13 +9,22 @@ import type { AddressInfo } from 'node:net';
 import { type ChatRequest, pairingFault } from './chat-request.ts';
 import { playReply } from './play-reply.ts';
 import { gate, type Reply } from './reply.ts';
+import { asChatRequest, type ResponseRequest, responseFault } from './response-request.ts';
+import type { WireName } from './wire.ts';
+
+/** Answers from a request: its conversation in the words of chat completions, whatever its wire, and its headers. */
+type Rule = (request: ChatRequest, headers: IncomingHttpHeaders) => Reply;
 
 /** A reply, or one that depends on the request. */
-export type ScriptedReply = Reply | ((request: ChatRequest) => Reply);
+export type ScriptedReply = Reply | Rule;
 
 export interface RecordedRequest {
+  readonly wire: WireName;
   readonly headers: IncomingHttpHeaders;
+  /** In the words of chat completions, whatever the wire. */
   readonly body: ChatRequest;
+  /** As it came. */
+  readonly sent: unknown;
   /** ms since the epoch. */
   readonly openedAt: number;
   /** When the client closed the connection before the answer was complete, ms since the epoch. */
@@ -28,7 +37,7 @@ export interface ScriptedProviderOptions {
   /** Answers in order; a request past the last one is a fault. */
   readonly script?: readonly ScriptedReply[];
   /** Instead of a script: the answer follows from the conversation alone, so a repeated request is legal. */
-  readonly rules?: (request: ChatRequest) => Reply;
+  readonly rules?: Rule;
   /** 0, the default, takes any free port. */
   readonly port?: number;
   /** Each request must bring an `Idempotency-Key`, and the same key always the same bytes. */
@@ -51,7 +60,10 @@ export interface ScriptedProvider {
   close(): Promise<void>;
 }
 
-/** A strict OpenAI-compatible provider on real HTTP: an unexpected request fails, so does a reply left over. */
+/**
+ * A strict OpenAI-compatible provider on real HTTP, for chat completions and the Responses API: an unexpected request
+ * fails, so does a reply left over. One script serves both.
+ */
 export async function startScriptedProvider(options: ScriptedProviderOptions = {}): Promise<ScriptedProvider> {
   const queue = [...(options.script ?? [])];
   const requests: RecordedRequest[] = [];
@@ -68,22 +80,24 @@ export async function startScriptedProvider(options: ScriptedProviderOptions = {
     if (route === 'GET /v1/models') return json(response, 200, MODELS);
     if (route === 'GET /requests') return json(response, 200, { requests: requests.map(visible), faults });
     const text = await readAll(incoming);
-    if (route !== 'POST /v1/chat/completions') return refuse(response, 404, `${route} is not scripted`);
-    const { request, settle } = record(incoming, JSON.parse(text) as ChatRequest);
+    const wire = WIRES[route];
+    if (!wire) return refuse(response, 404, `${route} is not scripted`);
+    const { request, settle } = record(incoming, JSON.parse(text), wire);
     const fault = faultOf(request, text);
     const scripted = fault ? null : (options.rules ?? queue.shift());
     try {
       if (!scripted) return refuse(response, fault ? 400 : 500, fault ?? 'it came after the last scripted reply');
-      const reply = typeof scripted === 'function' ? scripted(request.body) : scripted;
-      request.closedAt = await playReply(reply, request.body, response);
+      const reply = typeof scripted === 'function' ? scripted(request.body, incoming.headers) : scripted;
+      request.closedAt = await playReply(reply, request.body, response, wire);
     } finally {
       settle();
     }
   }
 
-  function record(incoming: IncomingMessage, body: ChatRequest) {
+  function record({ headers }: IncomingMessage, sent: unknown, wire: WireName) {
     const { opened: settled, open } = gate();
-    const request: RecordedRequest = { headers: incoming.headers, body, openedAt: Date.now(), closedAt: null, settled };
+    const body = wire === 'chat' ? (sent as ChatRequest) : asChatRequest(sent as ResponseRequest);
+    const request: RecordedRequest = { wire, headers, body, sent, openedAt: Date.now(), closedAt: null, settled };
     requests.push(request);
     for (const waiter of waiting) if (waiter.n === requests.length - 1) waiter.resolve(request);
     return { request, settle: open };
@@ -91,7 +105,8 @@ export async function startScriptedProvider(options: ScriptedProviderOptions = {
 
   function faultOf(request: RecordedRequest, text: string): string | null {
     const pairing = options.strictPairs === false ? null : pairingFault(request.body.messages);
-    return pairing ?? (options.expectKey ? keyFault(keys, request.headers['idempotency-key'], text) : null);
+    const other = request.wire === 'responses' ? responseFault(request.sent as ResponseRequest) : null;
+    return pairing ?? other ?? (options.expectKey ? keyFault(keys, request.headers['idempotency-key'], text) : null);
   }
 
   function refuse(response: ServerResponse, status: number, why: string): void {
@@ -120,6 +135,11 @@ export async function startScriptedProvider(options: ScriptedProviderOptions = {
   };
 }
 
+const WIRES: Readonly<Record<string, WireName>> = {
+  'POST /v1/chat/completions': 'chat',
+  'POST /v1/responses': 'responses',
+};
+
 const MODELS = { object: 'list', data: [{ id: 'scripted', object: 'model', created: 0, owned_by: 'pawl' }] };
 
 function keyFault(keys: Map<string, string>, key: string | string[] | undefined, text: string): string | null {
@@ -137,9 +157,9 @@ function assertDone(faults: readonly string[], left: number): void {
   if (parts.length > 0) throw new Error(`The scripted provider was not used as scripted: ${parts.join('; ')}.`);
 }
 
-function visible({ headers, body, openedAt, closedAt }: RecordedRequest) {
+function visible({ wire, headers, body, openedAt, closedAt }: RecordedRequest) {
   const { authorization: _hidden, ...shown } = headers;
-  return { headers: shown, body, openedAt, closedAt };
+  return { wire, headers: shown, body, openedAt, closedAt };
 }
 
 async function readAll(incoming: IncomingMessage): Promise<string> {

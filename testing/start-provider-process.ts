@@ -9,7 +9,7 @@ export interface ProviderProcess {
   readonly pid: number;
   /** What came in so far, without the authorization header. */
   seen(): Promise<{
-    readonly requests: readonly Omit<RecordedRequest, 'settled'>[];
+    readonly requests: readonly Omit<RecordedRequest, 'settled' | 'sent'>[];
     readonly faults: readonly string[];
   }>;
   stop(): Promise<void>;

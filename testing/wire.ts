@@ -1,5 +1,16 @@
-/** One chunk of a chat-completions stream, or raw bytes of it, or the place where the socket is cut. */
-export type Frame = string | { readonly cut: true } | ChunkPayload;
+/**
+ * One chunk of a stream, raw bytes of it, or the place where the socket is cut. Chunks are written in the words of
+ * chat completions and translated for the Responses API; an event belongs to the Responses API alone.
+ */
+export type Frame = string | { readonly cut: true } | ChunkPayload | EventPayload;
+
+/** Which of OpenAI's protocols is spoken. */
+export type WireName = 'chat' | 'responses';
+
+export interface EventPayload {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
 
 export interface ChunkPayload {
   readonly choices?: readonly unknown[];
@@ -37,7 +48,12 @@ export function U(prompt: number, completion: number): ChunkPayload {
   return { choices: [], usage };
 }
 
-/** The end marker. */
+/** An event of the Responses API, as it is. */
+export function R(type: string, fields: Readonly<Record<string, unknown>> = {}): EventPayload {
+  return { ...fields, type };
+}
+
+/** The end marker; for the Responses API, its last event. */
 export const D = 'data: [DONE]\n\n';
 
 /** The socket is closed here. */
@@ -46,6 +62,8 @@ export const X: Frame = { cut: true };
 /** A comment line: it keeps a connection alive and says nothing. */
 export const PING = ': ping\n\n';
 
-export function frameText(frame: string | ChunkPayload): string {
-  return typeof frame === 'string' ? frame : `data: ${JSON.stringify(frame)}\n\n`;
+export function frameText(frame: string | ChunkPayload | EventPayload): string {
+  if (typeof frame === 'string') return frame;
+  if ('type' in frame) throw new Error(`chat completions have no event ${frame.type}`);
+  return `data: ${JSON.stringify(frame)}\n\n`;
 }

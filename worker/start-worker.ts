@@ -9,6 +9,7 @@ import { withRemoteTools } from '../activities/mcp/remote-registry.ts';
 import { temporalEngine } from '../activities/engine/temporal-engine.ts';
 import { createChatCompletionsPort } from '../activities/model/chat-completions.ts';
 import type { ModelPort } from '../activities/model/port.ts';
+import { createResponsesPort } from '../activities/model/responses.ts';
 import { thisHost, thisProcess } from '../activities/process/identity.ts';
 import { createMasker, secretsOf } from '../activities/secrets/mask.ts';
 import { CallMemory } from '../activities/store/call-memory.ts';
@@ -17,7 +18,7 @@ import { ChainCache } from '../activities/store/transcript.ts';
 import { POLICY } from '../workflows/core/policy.ts';
 import { workflowBundle } from './bundle.ts';
 import { hostQueue } from './catalogue.ts';
-import { type Provider, requireKeysOf } from './config/providers.ts';
+import { keysInFiles, type Provider, readKey, requireKeysOf } from './config/providers.ts';
 import type { House } from './house.ts';
 
 export interface RunningWorker {
@@ -108,7 +109,7 @@ function activitiesOf(house: House, { notifier, log, tools }: Pick<Deps, 'notifi
   const { config } = house;
   const ports = new Map(Object.values(config.providers).map((provider) => [provider.name, portOf(provider)]));
   const keyNames = [
-    ...Object.values(config.providers).flatMap(({ apiKeyEnv }) => apiKeyEnv ?? []),
+    ...Object.values(config.providers).flatMap(({ key }) => (key.kind === 'variable' ? [key.name] : [])),
     ...config.registry.names.flatMap((name) => {
       const found = config.registry.lookup(name);
       return found.ok ? (found.tool.secretEnv ?? []) : [];
@@ -123,19 +124,16 @@ function activitiesOf(house: House, { notifier, log, tools }: Pick<Deps, 'notifi
     model: (name) => ports.get(name) ?? NO_SUCH_PROVIDER,
     tools,
     hooks: config.hooks,
-    masker: createMasker(() => secretsOf(process.env, keyNames)),
+    masker: createMasker(() => [...secretsOf(process.env, keyNames), ...secretsOf(keysInFiles(config.providers))]),
     host: thisHost(),
     process: thisProcess(),
     log,
   });
 }
 
-function portOf({ baseUrl, apiKeyEnv, schemas }: Provider): ModelPort {
-  return createChatCompletionsPort({
-    baseUrl,
-    schemas,
-    apiKey: () => (apiKeyEnv === null ? 'none' : process.env[apiKeyEnv] || undefined),
-  });
+function portOf({ baseUrl, key, wire, schemas, reasoning }: Provider): ModelPort {
+  const options = { baseUrl, schemas, reasoning, apiKey: () => readKey(key) };
+  return wire === 'responses' ? createResponsesPort(options) : createChatCompletionsPort(options);
 }
 
 /** A session may be pinned to a provider that the config has dropped since. */

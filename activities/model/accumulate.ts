@@ -1,23 +1,9 @@
 import type { Finish, Usage } from '../../workflows/core/sample-outcome.ts';
-import { addFragments, areSound, type CallDrafts, NO_CALLS } from './call-fragments.ts';
+import { addFragments, areSound, NO_CALLS } from './call-fragments.ts';
+import type { Conclusion, Draft, Step } from './dialect.ts';
 import { asArray, asObject, asText, type JsonObject } from './json.ts';
 import type { ModelReply } from './port.ts';
 import { readUsage, UNKNOWN_USAGE } from './read-usage.ts';
-
-/** An assistant message while it streams. */
-export interface Draft {
-  readonly text: string;
-  readonly reasoning: string;
-  readonly refused: boolean;
-  readonly drafts: CallDrafts;
-  readonly extra: JsonObject;
-  /** The provider's own word, as it came. */
-  readonly finish: string | null;
-  /** Saw `[DONE]`. */
-  readonly done: boolean;
-  /** The last report that was not empty. */
-  readonly usage: Usage | null;
-}
 
 export const EMPTY_DRAFT: Draft = {
   text: '',
@@ -30,16 +16,11 @@ export const EMPTY_DRAFT: Draft = {
   usage: null,
 };
 
-/** What one frame did: the draft after it, and the text it brought; or the error object in it. */
-export type Step =
-  | { readonly kind: 'grown'; readonly draft: Draft; readonly text: string; readonly reasoning: string }
-  | { readonly kind: 'failed'; readonly draft: Draft; readonly error: unknown };
-
 /**
  * Adds one parsed frame of a chat-completions stream, or a whole completion that came without a stream.
  * A frame that says nothing, such as a gateway's ping, gives the same draft back.
  */
-export function accumulate(draft: Draft, frame: JsonObject): Step {
+export function accumulate(draft: Draft, frame: JsonObject): Step<Draft> {
   const choice = choiceOf(frame);
   const usage = readUsage(frame, choice) ?? draft.usage;
   const error = frame['error'] ?? choice?.['error'];
@@ -63,15 +44,6 @@ export function accumulate(draft: Draft, frame: JsonObject): Step {
   return { kind: 'grown', draft: grown, text, reasoning };
 }
 
-export type Conclusion =
-  | ({ readonly kind: 'reply'; readonly finish: Finish; readonly usage: Usage } & ModelReply)
-  /** The stream ended without a finish reason and without an end marker: nothing in it may be used. */
-  | { readonly kind: 'cut'; readonly usage: Usage }
-  /** Which fragment belongs to which call cannot be told: nothing of it may run. */
-  | { readonly kind: 'malformed'; readonly usage: Usage }
-  /** The provider's own finish reason says that it failed. */
-  | { readonly kind: 'failed'; readonly finish: string; readonly usage: Usage };
-
 /** What an ended stream amounts to. */
 export function conclude(draft: Draft): Conclusion {
   const usage = draft.usage ?? UNKNOWN_USAGE;
@@ -80,10 +52,13 @@ export function conclude(draft: Draft): Conclusion {
     return { kind: 'failed', finish: draft.finish, usage };
   if (!areSound(draft.drafts)) return { kind: 'malformed', usage };
   const reply = replyOf(draft);
-  const said = reply.text !== '' || reply.calls.length > 0;
-  // A reply that cost nothing is a report that is missing.
-  const complete = usage.complete && (usage.outputTokens > 0 || !said);
-  return { kind: 'reply', finish: finishOf(draft), usage: { ...usage, complete }, ...reply };
+  return { kind: 'reply', finish: finishOf(draft), usage: credible(usage, reply), ...reply };
+}
+
+/** A reply that cost nothing is a report that is missing. */
+export function credible(usage: Usage, { text, calls }: ModelReply): Usage {
+  const said = text !== '' || calls.length > 0;
+  return { ...usage, complete: usage.complete && (usage.outputTokens > 0 || !said) };
 }
 
 /** The draft as a message, whole or not. */

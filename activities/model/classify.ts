@@ -101,7 +101,10 @@ const SPOKEN_STATUS: readonly (readonly [RegExp, number])[] = [
   [/rate.?limit|too many requests|too many tokens|insufficient_quota|resource.?exhausted/i, 429],
   [/overloaded|over capacity|at capacity|throttl|unavailable/i, 529],
   [/authentication_error|(invalid|incorrect)[-_ ]api[-_ ]key/i, 401],
-  [/invalid_request|bad_request|invalid_argument|\b(image|picture)s?\b.*too large/i, 400],
+  [
+    /invalid_(request|prompt|image|base64)|bad_request|invalid_argument|image_\w+|\b(image|picture)s?\b.*too large/i,
+    400,
+  ],
 ];
 
 const CONNECT_CODES =

@@ -1,14 +1,14 @@
 import OpenAI from 'openai';
-import type { ChatCompletionCreateParamsStreaming } from 'openai/resources/chat/completions';
 import { NO_USAGE, type ProviderFailure, type Usage } from '../../workflows/core/sample-outcome.ts';
-import { accumulate, conclude, type Draft, EMPTY_DRAFT, replyOf } from './accumulate.ts';
 import { classify, type Trouble } from './classify.ts';
+import type { Dialect, Draft } from './dialect.ts';
 import { asObject, parseJson } from './json.ts';
 import type { ModelListener, ModelResult } from './port.ts';
 import { ProgressClock } from './progress-clock.ts';
 import { UNKNOWN_USAGE } from './read-usage.ts';
 import { noteOf } from './redact.ts';
 import { DONE, readFrames, type SseFrame } from './sse.ts';
+import type { OutputWatch } from './output-watch.ts';
 
 /** Where an exchange goes, and its clocks. */
 export interface Wire {
@@ -19,6 +19,7 @@ export interface Wire {
   readonly now: () => number;
   readonly stallMs: number;
   readonly usageWaitMs: number;
+  readonly totalMs: number;
 }
 
 /** The SDK's clock is a plain timer with this ceiling; ours is the one that counts. */
@@ -27,37 +28,41 @@ const SDK_TIMEOUT_MS = 2_147_483_647;
 const LINGER_MS = 250;
 
 /** One HTTP request and its answer. Ends in exactly one result, whatever the provider does. */
-export class Exchange {
+export class Exchange<D extends Draft> {
   readonly #wire: Wire;
+  readonly #dialect: Dialect<D>;
+  readonly #output: OutputWatch;
   readonly #listener: ModelListener;
   readonly #abort = new AbortController();
   readonly #clock: ProgressClock;
+  readonly #deadline: ProgressClock;
   readonly #onCut = () => this.#abort.abort();
-  #draft: Draft = EMPTY_DRAFT;
-  #stalled = false;
+  #draft: D;
+  #stalled: string | null = null;
   #streaming = false;
   #ended = false;
   #ownFault: { readonly error: unknown } | null = null;
   #refusal: (Trouble & { kind: 'answer' }) | null = null;
 
-  constructor(wire: Wire, listener: ModelListener) {
+  constructor(wire: Wire, dialect: Dialect<D>, output: OutputWatch, listener: ModelListener) {
     this.#wire = wire;
+    this.#dialect = dialect;
+    this.#output = output;
     this.#listener = listener;
+    this.#draft = dialect.empty;
     listener.signal.addEventListener('abort', this.#onCut, { once: true });
     if (listener.signal.aborted) this.#abort.abort();
-    this.#clock = new ProgressClock(this.#wire.stallMs, () => {
-      this.#stalled = true;
-      this.#abort.abort();
-    });
+    this.#clock = new ProgressClock(wire.stallMs, () => this.#giveUp(`no data for ${wire.stallMs} ms`));
+    this.#deadline = new ProgressClock(wire.totalMs, () => this.#giveUp(`not over after ${wire.totalMs} ms`));
   }
 
-  async run(body: ChatCompletionCreateParamsStreaming, idempotencyKey: string): Promise<ModelResult> {
+  async run(idempotencyKey: string): Promise<ModelResult> {
     let thrown: unknown = null;
     try {
-      const response = await this.#send(body, idempotencyKey);
+      const response = await this.#send(idempotencyKey);
       this.#streaming = true;
-      const error = await this.#read(response);
-      if (error) return error;
+      const decided = await this.#read(response);
+      if (decided) return decided;
       this.#ended = true;
     } catch (error) {
       thrown = error ?? new Error('nothing was thrown');
@@ -65,21 +70,27 @@ export class Exchange {
     if (this.#ownFault) throw this.#ownFault.error;
     if (this.#listener.signal.aborted && !this.#draft.done) return this.#cut();
     if (this.#draft.finish === null && !this.#draft.done) {
-      if (this.#stalled) return this.#stall();
+      if (this.#stalled !== null) return this.#stall(this.#stalled);
       if (this.#refusal) return this.#failed(this.#refusal);
       if (thrown) return this.#failed({ kind: 'thrown', error: thrown, streaming: this.#streaming });
     }
-    return this.#concluded();
+    return this.#concluded(this.#draft);
   }
 
   release(): void {
     this.#clock.stop();
+    this.#deadline.stop();
     this.#listener.signal.removeEventListener('abort', this.#onCut);
     // A body read to its end leaves its connection to the next request; any other is closed.
     if (!this.#ended) this.#abort.abort();
   }
 
-  async #send(body: ChatCompletionCreateParamsStreaming, idempotencyKey: string): Promise<Response> {
+  #giveUp(why: string): void {
+    this.#stalled ??= why;
+    this.#abort.abort();
+  }
+
+  async #send(idempotencyKey: string): Promise<Response> {
     const client = new OpenAI({
       apiKey: this.#wire.apiKey,
       baseURL: this.#wire.baseUrl,
@@ -91,7 +102,7 @@ export class Exchange {
       fetch: (url, init) => this.#fetch(url, init),
     });
     const headers = { 'Idempotency-Key': idempotencyKey };
-    return client.chat.completions.create(body, { headers, signal: this.#abort.signal }).asResponse();
+    return await this.#dialect.send(client, { headers, signal: this.#abort.signal });
   }
 
   /** The SDK drops an error body that has no `error` in it, so it is kept here. */
@@ -135,22 +146,29 @@ export class Exchange {
 
   #take(frame: SseFrame): ModelResult | null {
     if (frame.data.startsWith(DONE)) {
-      this.#draft = { ...this.#draft, done: true };
+      this.#draft = this.#dialect.marked(this.#draft);
       return null;
     }
     const value = asObject(parseJson(frame.data));
     if (frame.event === 'error') return this.#failed({ kind: 'frame', error: value?.['error'] ?? value ?? frame.data });
     if (!value) return this.#malformed();
-    const step = accumulate(this.#draft, value);
+    const step = this.#dialect.accumulate(this.#draft, value, frame.event);
     this.#draft = step.draft;
     if (step.kind === 'failed') return this.#failed({ kind: 'frame', error: step.error });
     if (step.reasoning !== '') this.#listener.onDelta('reasoning', step.reasoning);
     if (step.text !== '') this.#listener.onDelta('text', step.text);
-    return null;
+    switch (this.#output.see(step, step.draft.drafts)) {
+      case 'fine':
+        return null;
+      case 'loops':
+        return this.#loops();
+      case 'runs_away':
+        return this.#concluded({ ...step.draft, finish: 'length' });
+    }
   }
 
-  #concluded(): ModelResult {
-    const end = conclude(this.#draft);
+  #concluded(draft: D): ModelResult {
+    const end = this.#dialect.conclude(draft);
     switch (end.kind) {
       case 'reply':
         return end;
@@ -176,13 +194,17 @@ export class Exchange {
     return { kind: 'transport', cause: 'malformed', usage: this.#usageSoFar(), note };
   }
 
-  #stall(): ModelResult {
-    const note = noteOf({ kind: 'stalled' }, `no data for ${this.#wire.stallMs} ms`);
-    return { kind: 'stalled', usage: this.#usageSoFar(), note };
+  #stall(why: string): ModelResult {
+    return { kind: 'stalled', usage: this.#usageSoFar(), note: noteOf({ kind: 'stalled' }, why) };
+  }
+
+  #loops(): ModelResult {
+    const note = noteOf({ kind: 'doom_loop' }, 'the model repeats itself');
+    return { kind: 'doom_loop', usage: this.#usageSoFar(), note };
   }
 
   #cut(): ModelResult {
-    return { kind: 'cut', usage: this.#usageSoFar(), ...replyOf(this.#draft) };
+    return { kind: 'cut', usage: this.#usageSoFar(), ...this.#dialect.replyOf(this.#draft) };
   }
 
   #usageSoFar(): Usage {

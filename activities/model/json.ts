@@ -9,6 +9,14 @@ export function asArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** The objects in a list. */
+export function asObjects(value: unknown): readonly JsonObject[] {
+  return asArray(value).flatMap((item) => {
+    const object = asObject(item);
+    return object ? [object] : [];
+  });
+}
+
 export function asText(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }

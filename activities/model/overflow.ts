@@ -36,7 +36,8 @@ export function saysOverflow(text: string): boolean {
 }
 
 export function saysImageRefused(text: string): boolean {
-  return IMAGE_REFUSED.test(text);
+  // Codes say it with underscores: image_too_large.
+  return IMAGE_REFUSED.test(text.replaceAll('_', ' '));
 }
 
 const LIMIT_AND_REQUEST = /\blimit:?\s+([\d,]+)\b.{0,60}\brequested:?\s+([\d,]+)/i;

@@ -11,8 +11,18 @@ export interface ModelRequest {
   readonly tools: readonly StoredTool[];
   /** Cap on the output, in tokens. */
   readonly outputTokens: number;
+  /** The whole reply is to be JSON of this shape, said in the provider's own way; see `nativeFormat`. */
+  readonly answer?: AnswerFormat;
+  /** Stop a reply that repeats itself without end. */
+  readonly watchRepetition: boolean;
   /** Sent as the `Idempotency-Key` header: attempts that send the same bytes share it. */
   readonly idempotencyKey: string;
+}
+
+export interface AnswerFormat {
+  /** Letters, digits, `_` and `-`, at most 64. */
+  readonly name: string;
+  readonly schema: Readonly<Record<string, unknown>>;
 }
 
 export interface ModelListener {

@@ -15,20 +15,25 @@ export const UNKNOWN_USAGE: Usage = {
  */
 export function readUsage(frame: JsonObject, choice: JsonObject | null): Usage | null {
   const report =
-    asObject(frame['usage']) ?? asObject(choice?.['usage']) ?? asObject(asObject(frame['x_groq'])?.['usage']);
+    asObject(frame['usage']) ??
+    asObject(choice?.['usage']) ??
+    asObject(asObject(frame['response'])?.['usage']) ??
+    asObject(asObject(frame['x_groq'])?.['usage']);
   if (!report) return null;
-  const input = count(report['prompt_tokens']);
-  const output = count(report['completion_tokens']);
+  const input = count(report['prompt_tokens'] ?? report['input_tokens']);
+  const output = count(report['completion_tokens'] ?? report['output_tokens']);
   if (!input && !output) return null;
+  const inputDetails = asObject(report['prompt_tokens_details'] ?? report['input_tokens_details']);
+  const outputDetails = asObject(report['completion_tokens_details'] ?? report['output_tokens_details']);
   const cached =
-    count(asObject(report['prompt_tokens_details'])?.['cached_tokens']) ??
+    count(inputDetails?.['cached_tokens']) ??
     count(report['prompt_cache_hit_tokens']) ??
     count(report['cached_tokens']);
   return {
     inputTokens: input ?? 0,
     cachedTokens: cached ?? 0,
     outputTokens: output ?? 0,
-    reasoningTokens: count(asObject(report['completion_tokens_details'])?.['reasoning_tokens']) ?? 0,
+    reasoningTokens: count(outputDetails?.['reasoning_tokens']) ?? 0,
     complete: Boolean(input) && output !== null,
   };
 }

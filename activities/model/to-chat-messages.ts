@@ -3,35 +3,36 @@ import type { Message } from '../../workflows/core/transcript.ts';
 import { lowerTools, type SchemaRules } from './lower-schema.ts';
 import type { StoredTool } from '../store/schema.ts';
 import { CALL_EXTRAS } from './accumulate.ts';
-import { asObject, type JsonObject, parseJson } from './json.ts';
+import { asObject, type JsonObject } from './json.ts';
 import { repairPairs } from './repair-pairs.ts';
+import { returning } from './returning.ts';
+import { OUTPUT_ITEMS } from './response-items.ts';
 import { wireIds } from './wire-ids.ts';
+import type { ReasoningReturn } from './wire-port.ts';
+import { clean, filled, wireArguments, wireName } from './wire-text.ts';
 
 type Assistant = Extract<Message, { kind: 'assistant' }>;
-
-/** What becomes of fields such as `reasoning_content`: providers differ, and change their minds. */
-export type ExtraFields = 'send' | 'send_in_current_turn' | 'drop';
 
 export interface ChatTarget {
   readonly instructions: string;
   /** Fields that another model wrote are never sent. */
   readonly model: string;
-  readonly extraFields: ExtraFields;
+  /** Of fields such as `reasoning_content`. */
+  readonly reasoning: ReasoningReturn;
 }
 
 /** The transcript as chat messages; every call has its result, every id is unique. */
 export function toChatMessages(messages: readonly Message[], target: ChatTarget): ChatCompletionMessageParam[] {
   const paired = repairPairs(messages);
   const ids = wireIds(paired);
-  const turnStart = paired.findLastIndex((message) => message.kind === 'user' || message.kind === 'directive');
+  const goesBack = returning(paired, target);
   const chat: ChatCompletionMessageParam[] = [];
   let open: readonly string[] = [];
   if (target.instructions.trim() !== '') chat.push({ role: 'system', content: clean(target.instructions) });
   for (const [n, message] of paired.entries()) {
     if (message.kind === 'assistant') {
       open = ids[n] ?? [];
-      const sends = target.extraFields === 'send' || (target.extraFields === 'send_in_current_turn' && n > turnStart);
-      chat.push(...assistant(message, open, sends && message.model === target.model ? message.extra : {}));
+      chat.push(...assistant(message, open, goesBack(n) ? message.extra : {}));
     } else if (message.kind === 'tool_result') {
       chat.push({ role: 'tool', tool_call_id: open[message.ordinal] ?? '', content: filled(message.text) });
     } else {
@@ -57,7 +58,7 @@ export function toChatTools(tools: readonly StoredTool[], rules: SchemaRules): C
 /** A message with neither text nor calls says nothing, and some providers refuse it. */
 function assistant(message: Assistant, ids: readonly string[], extra: JsonObject): ChatCompletionMessageParam[] {
   if (message.text.trim() === '' && ids.length === 0) return [];
-  const { [CALL_EXTRAS]: callExtras, ...fields } = extra;
+  const { [CALL_EXTRAS]: callExtras, [OUTPUT_ITEMS]: _otherWire, ...fields } = extra;
   const content = message.text === '' ? null : clean(message.text);
   if (ids.length === 0) return [{ ...fields, role: 'assistant', content }];
   const calls = message.calls.map((call, n) => ({
@@ -67,24 +68,4 @@ function assistant(message: Assistant, ids: readonly string[], extra: JsonObject
     function: { name: wireName(call.name), arguments: wireArguments(call.arguments) },
   }));
   return [{ ...fields, role: 'assistant', content, tool_calls: calls }];
-}
-
-/** A name that the model made up may break the rules of the field it came in. */
-function wireName(name: string): string {
-  return name.replace(/[^\w-]/g, '_').slice(0, 64) || 'unnamed';
-}
-
-/** Arguments as a JSON object, since many gateways parse them again; what is none stays readable inside one. */
-function wireArguments(text: string): string {
-  if (text.trim() === '' || text.trim() === 'null') return '{}';
-  return asObject(parseJson(text)) ? clean(text) : JSON.stringify({ unparsed: clean(text) });
-}
-
-function filled(text: string): string {
-  return text.trim() === '' ? '(empty)' : clean(text);
-}
-
-/** Half of a surrogate pair is legal in a JavaScript string and refused by providers. */
-function clean(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
 }

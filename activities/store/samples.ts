@@ -184,6 +184,19 @@ export function streamEnded(
   };
 }
 
+/** Whoever showed the attempt's text takes it back. */
+export function attemptDiscarded({
+  attempt,
+  step,
+  fence,
+}: Pick<SampleClosing, 'attempt' | 'step'> & { readonly fence: Pick<Fence, 'turn'> }): NewEvent {
+  return {
+    key: `discarded/${attempt}`,
+    turn: fence.turn,
+    event: { kind: 'attempt.discarded', layer: 'stream', step, attempt },
+  };
+}
+
 export interface LostAttempt {
   readonly attempt: string;
   readonly step: number;
@@ -232,11 +245,7 @@ function lostEvents(
       null,
       null,
     ),
-    {
-      key: `discarded/${row.attempt}`,
-      turn: turnId,
-      event: { kind: 'attempt.discarded', layer: 'stream', step: row.step, attempt: row.attempt },
-    },
+    attemptDiscarded({ ...row, fence: { turn: turnId } }),
     ...(at.mine === null ? [] : [resumed(at.mine, turnId, at.sample)]),
   ];
 }

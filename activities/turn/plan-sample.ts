@@ -72,6 +72,7 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
       messages: built.messages,
       tools,
       outputTokens: request.outputTokens,
+      watchRepetition: request.watchRepetition,
       idempotencyKey: sha256('http', key).slice(0, 40),
     },
     refusal: built.fits ? null : { kind: built.misfit, head, estimateTokens: built.estimateTokens },

@@ -8,7 +8,7 @@ import type { ModelReply, ModelResult } from '../model/port.ts';
 import type { NewEvent } from '../store/events.ts';
 import { needsGate } from '../gate/judge.ts';
 import { effectKey, sha256 } from '../store/hash.ts';
-import { type SampleClosing, streamEnded } from '../store/samples.ts';
+import { attemptDiscarded, type SampleClosing, streamEnded } from '../store/samples.ts';
 import type { NewCall } from '../store/turn-commit.ts';
 import { chainOn, type Link } from '../store/transcript.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
@@ -132,6 +132,7 @@ export function closingEvents(
   const message = closing.reply?.hash ?? null;
   return [
     endOfStream(closing, result, message),
+    ...(result.kind === 'doom_loop' ? [attemptDiscarded(closing)] : []),
     ...calls.map(
       ({ row }): NewEvent => ({
         key: `requested/${row.key}`,
@@ -162,6 +163,8 @@ function endOfStream(closing: Omit<SampleClosing, 'events'>, result: ModelResult
       return streamEnded(closing, 'cancelled', null, message);
     case 'stalled':
       return streamEnded(closing, 'stalled', result.kind, null);
+    case 'doom_loop':
+      return streamEnded(closing, 'discarded', result.kind, null);
     default:
       return streamEnded(closing, 'error', result.kind, null);
   }

@@ -64,8 +64,8 @@ describe('strict', () => {
 
   test('an unknown route fails', async () => {
     const scripted = await provider({});
-    expect((await fetch(`${scripted.baseUrl}/responses`, { method: 'POST' })).status).toBe(404);
-    expect(() => scripted.assertDone()).toThrow('POST /v1/responses is not scripted');
+    expect((await fetch(`${scripted.baseUrl}/embeddings`, { method: 'POST' })).status).toBe(404);
+    expect(() => scripted.assertDone()).toThrow('POST /v1/embeddings is not scripted');
   });
 
   test.each<[string, ChatCompletionMessageParam[], string]>([

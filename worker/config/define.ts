@@ -1,6 +1,7 @@
 import type { Limits } from '../../workflows/core/policy.ts';
 import type { McpServers } from '../../activities/mcp/servers.ts';
 import type { SchemaRules } from '../../activities/model/lower-schema.ts';
+import type { ReasoningReturn } from '../../activities/model/wire-port.ts';
 import type { Tool } from '../../activities/tools/define-tool.ts';
 import type { HookDefinition, PermissionsDefinition } from './guards.ts';
 
@@ -21,12 +22,21 @@ export interface AgentDefinition {
   readonly permissions?: PermissionsDefinition;
 }
 
-/** A provider that speaks the Chat Completions protocol. Keys come from the environment only. */
+/** A provider that speaks one of OpenAI's protocols. Keys come from the environment or a file, never from here. */
 export interface ProviderDefinition {
   /** Base URL up to and with `/v1`; for `openai`, `OPENAI_BASE_URL` comes first. */
   readonly baseUrl?: string;
   /** Name of the variable that holds the key; `null` for a provider that needs none. */
   readonly apiKeyEnv?: string | null;
+  /** Path of a file with nothing but the key, instead of a variable; relative to the config file. Read for each request. */
+  readonly apiKeyFile?: string;
+  /** `chat` (default): chat completions. `responses`: the Responses API, with nothing stored at the provider. */
+  readonly wire?: 'chat' | 'responses';
+  /**
+   * Whether a message's reasoning goes back to the model that made it: `send` (default), `send_in_current_turn`, or
+   * `drop` for providers that refuse it.
+   */
+  readonly reasoning?: ReasoningReturn;
   /** Which JSON Schema its tools may have: `openai` (default), `openai_strict`, or `plain` for whatever comes. */
   readonly schemas?: SchemaRules;
 }

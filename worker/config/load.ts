@@ -113,6 +113,9 @@ const Shape = z.object({
       z.strictObject({
         baseUrl: z.url().optional(),
         apiKeyEnv: z.string().nullable().optional(),
+        apiKeyFile: z.string().min(1).optional(),
+        wire: z.enum(['chat', 'responses']).optional(),
+        reasoning: z.enum(['send', 'send_in_current_turn', 'drop']).optional(),
         schemas: z.enum(['openai', 'openai_strict', 'plain']).optional(),
       }),
     )
@@ -130,7 +133,7 @@ export function resolveConfig(definition: PawlDefinition, file: string | null): 
   const { env } = process;
   const home = resolve(env.PAWL_HOME ?? '.pawl');
   const registry = registryOf(definition, file);
-  const providers = resolveProviders(definition);
+  const providers = resolveProviders(definition, file);
   const mcp = resolveMcp(definition.mcp, file);
   const isTool = (name: string) => registry.names.includes(name) || isRemoteToolOf(mcp, name);
   const agents = definition.agents.map((agent) =>

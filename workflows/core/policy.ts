@@ -10,7 +10,16 @@ export const POLICY = {
   /** Of our own code: what fails so often is not going to work. */
   faults: { attempts: 10 },
   lostAttempts: { ofOneSample: 10, ofOneCall: 10 },
-  sample: { stallMs: 300_000, flushWaitMs: 5_000, compactionAtShare: 0.85, minimumRoomTokens: 3_000 },
+  sample: {
+    stallMs: 300_000,
+    totalMs: 3_600_000,
+    usageWaitMs: 10_000,
+    /** More than any tokenizer puts into its longest tokens, on average over a whole output. */
+    charsPerTokenMax: 64,
+    flushWaitMs: 5_000,
+    compactionAtShare: 0.85,
+    minimumRoomTokens: 3_000,
+  },
   tools: { parallel: 10, resultChars: 30_000, killAfterMs: 5_000, heedMs: 10_000 },
   waits: { askUserMs: 600_000, waitForMs: 86_400_000 },
   cleanup: { deadlineMs: 30_000 },

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { accumulate, type Conclusion, conclude, EMPTY_DRAFT } from '../../../activities/model/accumulate.ts';
+import { accumulate, conclude, EMPTY_DRAFT } from '../../../activities/model/accumulate.ts';
+import type { Conclusion } from '../../../activities/model/dialect.ts';
 import type { JsonObject } from '../../../activities/model/json.ts';
 import { C, type ChunkPayload, F, T, U } from '../../../testing/index.ts';
 

@@ -63,7 +63,8 @@ describe('a loop', () => {
 });
 
 describe('no loop:', () => {
-  const rows = (count: number, row: (n: number) => string) => Array.from({ length: count }, (_, n) => row(n)).join('\n');
+  const rows = (count: number, row: (n: number) => string) =>
+    Array.from({ length: count }, (_, n) => row(n)).join('\n');
   test.each([
     ['a long text', prose(200_000)],
     ['a table', rows(400, (n) => `| ${n} | open | nobody | ${(n * 7_919) % 1_000} |`)],
@@ -98,7 +99,9 @@ describe('no loop:', () => {
     const line = fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 100 });
     fc.assert(
       fc.property(fc.array(line, { minLength: 1, maxLength: 20 }), (lines) => {
-        const text = lines.map((each, n) => `${n}:\n${`${each}\n`.repeat(Math.floor(repeatedChars / (each.length + 1)))}`);
+        const text = lines.map(
+          (each, n) => `${n}:\n${`${each}\n`.repeat(Math.floor(repeatedChars / (each.length + 1)))}`,
+        );
         expect(loops(text.join(''))).toBe(false);
       }),
     );

@@ -5,7 +5,7 @@ import { type ChatTarget, toChatMessages, toChatTools } from '../../../activitie
 import { type ChatRequestMessage, pairingFault } from '../../../testing/index.ts';
 import type { Message, ToolCall } from '../../../workflows/core/transcript.ts';
 
-const TARGET: ChatTarget = { instructions: '', model: 'm', extraFields: 'send' };
+const TARGET: ChatTarget = { instructions: '', model: 'm', reasoning: 'send' };
 
 const user = (text: string): Message => ({ kind: 'user', text, input: 'i', source: 'prompt' });
 const call = (id: string, args = '{}'): ToolCall => ({ id, name: 'x', arguments: args });
@@ -97,8 +97,8 @@ describe('fields that must go back', () => {
 
   test.each<[Partial<ChatTarget>, unknown[]]>([
     [{}, ['old', 'new']],
-    [{ extraFields: 'drop' }, [undefined, undefined]],
-    [{ extraFields: 'send_in_current_turn' }, [undefined, 'new']],
+    [{ reasoning: 'drop' }, [undefined, undefined]],
+    [{ reasoning: 'send_in_current_turn' }, [undefined, 'new']],
     [{ model: 'other' }, [undefined, undefined]],
   ])('%j', (target, expected) => {
     expect(reasoning(target)).toEqual(expected);
