@@ -47,6 +47,8 @@ export interface TestHouseOptions extends ScriptedProviderOptions {
   /** More of the config: hooks, MCP servers. */
   readonly definition?: Pick<PawlDefinition, 'hooks' | 'mcp'>;
   readonly tools?: readonly Tool[];
+  /** Beside `scripted` and `responses`, which speak the two wires to the scripted provider. */
+  readonly providers?: (baseUrl: string) => NonNullable<PawlDefinition['providers']>;
   /** Start a worker at once; true if left out. */
   readonly worker?: boolean;
 }
@@ -156,7 +158,11 @@ function testConfig(options: TestHouseOptions, baseUrl: string, folder: string, 
       ...options.definition,
       agents: [agent, ...(options.others ?? []).map((other) => ({ ...agent, ...other }))],
       tools: options.tools ?? [],
-      providers: { scripted: { baseUrl, apiKeyEnv: null } },
+      providers: {
+        scripted: { baseUrl, apiKeyEnv: null },
+        responses: { baseUrl, apiKeyEnv: null, wire: 'responses' },
+        ...options.providers?.(baseUrl),
+      },
       taskQueue: `t-${randomBytes(6).toString('hex')}`,
     },
     null,

@@ -123,7 +123,7 @@ async function sentBack(
   const messages = [user('go'), assistant(first, fields), ...first.calls.map((_, n) => result(n))];
   await sample(scripted, { ...options, request: { messages, ...options.request } });
   scripted.assertDone();
-  return (scripted.requests[0]?.sent as { input: { type: string }[] }).input;
+  return (scripted.requests[0]!.sent as { input: { type: string }[] }).input;
 }
 
 async function replied(...frames: Parameters<typeof chunks>[0]): Promise<ModelReply> {
