@@ -69,7 +69,7 @@ async function play(agent: string, ...replies: readonly (Reply | ((request: Chat
 describe.each(WIRES)('over %s', (wire) => {
   describe('a model that repeats itself', () => {
     const sentence = 'I will look at the file again to be sure that it is right. ';
-    const endless = paced(chunks([C({ content: sentence.repeat(10) })]), { endless: true });
+    const endless = paced(chunks([C({ content: sentence.repeat(200) })]), { endless: true });
 
     it('is stopped twice and asked anew, under new keys; then what it says is taken as it is', async () => {
       const reply = sentence.repeat(120);
