@@ -5,6 +5,7 @@ export {
   type ToolDefinition,
   type ToolResult,
 } from './activities/tools/define-tool.ts';
+export type { Hook, HookAnswer, HookEvent, HookFunction, HookInput } from './activities/gate/hook-types.ts';
 export { openPullRequestTool, type PullRequestToolOptions } from './activities/tools/open-pull-request.ts';
 export {
   type AgentDefinition,

@@ -5,6 +5,7 @@ import type { ModelPort } from './model/port.ts';
 import type { HostIdentity, ProcessIdentity } from './process/identity.ts';
 import type { CallMemory } from './store/call-memory.ts';
 import type { Database } from './store/database.ts';
+import type { Reporter } from './reports/reporter.ts';
 import type { StreamNotifier } from './store/notify.ts';
 import type { ChainCache } from './store/transcript.ts';
 import type { Masker } from './secrets/mask.ts';
@@ -21,6 +22,8 @@ export interface Deps {
   readonly model: (provider: string) => ModelPort;
   readonly tools: Registry;
   readonly hooks: Hooks;
+  /** Tells hooks what lies in the store for them. */
+  readonly reporter: Reporter;
   /** Everything that is stored of a tool's doing goes through it. */
   readonly masker: Masker;
   readonly host: HostIdentity;

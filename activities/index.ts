@@ -6,6 +6,7 @@ import type {
   WaitRequest,
   RunToolRequest,
   SampleRequest,
+  StopGateRequest,
 } from '../workflows/core/requests.ts';
 import type { Deps } from './deps.ts';
 import { toFailure } from './failures.ts';
@@ -21,6 +22,7 @@ import { lookAtWait } from './turn/look-at-wait.ts';
 import { runTool } from './turn/run-tool.ts';
 import { sample } from './turn/sample.ts';
 import { settleApproval } from './turn/settle-approval.ts';
+import { stopGate } from './turn/stop-gate.ts';
 
 /** Everything that touches the world, bound to what this worker reaches it through. */
 export function createActivities(deps: Deps) {
@@ -44,6 +46,7 @@ export function createActivities(deps: Deps) {
       'settleApproval',
       settleApproval,
     ),
+    stopGate: short<[StopGateRequest], Awaited<ReturnType<typeof stopGate>>>('stopGate', stopGate),
     lookAtWait: short<[WaitRequest], Awaited<ReturnType<typeof lookAtWait>>>('lookAtWait', lookAtWait),
     endTurn: short<[EndTurnRequest], void>('endTurn', endTurn),
     advanceSession: short<[AdvanceRequest], Awaited<ReturnType<typeof advanceSession>>>(

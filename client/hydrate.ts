@@ -16,7 +16,7 @@ export interface CallText {
 export interface TextEvent {
   readonly type: 'event';
   readonly event: RecordedEvent;
-  /** What the assistant message of a `stream.ended`, or the joined message, says. */
+  /** What the message of a `stream.ended`, an `input.joined`, or a block of the stop gate says. */
   readonly text: string | null;
   /** The call of a `call.*` or `effect.settled` event; its result only with `call.finished`. */
   readonly call: CallText | null;
@@ -41,7 +41,14 @@ function asOf({ event }: RecordedEvent, call: CallText | undefined): CallText | 
 }
 
 function messageOf({ event }: RecordedEvent): string[] {
-  return (event.kind === 'stream.ended' || event.kind === 'input.joined') && event.message ? [event.message] : [];
+  switch (event.kind) {
+    case 'stream.ended':
+    case 'input.joined':
+    case 'stop_gate.answered':
+      return event.message ? [event.message] : [];
+    default:
+      return [];
+  }
 }
 
 function callOf({ event }: RecordedEvent): string[] {

@@ -32,8 +32,10 @@ export interface Job {
   readonly createdAt: string;
   /** The newest turn that works on it; null while it is queued. */
   readonly turn: string | null;
-  /** How that turn ended; null while it has not, and for a job that was withdrawn before it began. */
+  /** How that turn ended; null while it has not, and for a job that never began. */
   readonly end: JobTurnEnd | null;
+  /** What a hook said that kept it from beginning; null for every other job. */
+  readonly hookBlocked: string | null;
 }
 
 /** A job that came to rest: nothing happens to it by itself any more. */
@@ -42,6 +44,7 @@ export interface JobEnd {
   readonly state: JobState;
   readonly turn: string | null;
   readonly end: JobTurnEnd | null;
+  readonly hookBlocked: string | null;
   /** The model's last words, where it had some. */
   readonly text: string | null;
 }

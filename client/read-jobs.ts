@@ -37,9 +37,12 @@ function isJobId(id: string): boolean {
   return /^job_[0-9a-z]{1,64}$/.test(id);
 }
 
+const hookBlocked = sql<string | null>`case when ${turn.id} is null and ${input.status} = 'hook_blocked' then (
+  select e.body->>'why' from pawl.event e where e.stream = ${session.stream} and e.key = 'blocked/' || ${input.id}) end`;
+
 function selectJobs(db: Db) {
   return db
-    .select({ job, input, turn, stream: session.stream, agent: agent.name, sortTime })
+    .select({ job, input, turn, stream: session.stream, agent: agent.name, hookBlocked, sortTime })
     .from(job)
     .innerJoin(input, eq(input.id, job.input))
     .innerJoin(session, eq(session.id, job.session))
@@ -118,6 +121,7 @@ function toJob(row: JobRow): Job {
     createdAt: row.job.createdAt.toISOString(),
     turn: row.turn?.id ?? null,
     end,
+    hookBlocked: row.hookBlocked,
   };
 }
 

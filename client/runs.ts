@@ -11,6 +11,7 @@ import {
 import { type CancelJob, type CancelledJob, cancelJob } from './cancel.ts';
 import { ANSWER_LIMIT_MS, clientEngine, type ClientEngine, type EngineState } from './engine.ts';
 import { EngineAway, onStore } from './faults.ts';
+import { type PlanState, planSession } from './plan.ts';
 import { type FollowRequest, followJob, type RunEvent } from './follow.ts';
 import type { Job, JobEnd } from './job.ts';
 import { findJob, type JobPage, lastWords, listJobs, type ListRequest, openJobs } from './read-jobs.ts';
@@ -47,6 +48,12 @@ export interface Runs {
   /** Calls that wait for a person, oldest first. */
   approvals(tenant: string): Promise<readonly OpenApproval[]>;
   answer(tenant: string, approval: string, reply: ApprovalReply): Promise<ApprovalAnswered | null>;
+  /** Sets or takes away a session's plan flag, for calls that begin after it. */
+  plan(
+    tenant: string,
+    session: string,
+    request: { readonly plan: boolean; readonly by: string },
+  ): Promise<PlanState | null>;
   ps(tenant: string): Promise<readonly OpenJob[]>;
   /** Throws StoreAway or EngineAway where one of the two does not answer. */
   check(): Promise<void>;
@@ -74,6 +81,7 @@ export function createRuns(options: RunsOptions): Runs {
       }),
     approvals: (tenant) => listApprovals(db, tenant),
     answer: (tenant, approval, reply) => replyToApproval({ db, engine }, { tenant, approval }, reply),
+    plan: (tenant, session, request) => planSession(db, { tenant, session, ...request }),
     async ps(tenant) {
       const jobs = await onStore(() => openJobs(db, tenant));
       return await inGroups(jobs, (job) => compare(engine, job));

@@ -26,6 +26,8 @@ export interface Submission {
   readonly ticket?: string | undefined;
   /** A folder under the workspace root; one of its own if left out. */
   readonly workspace?: string | undefined;
+  /** Plan first: nothing but PLAN.md may be changed until somebody says otherwise. */
+  readonly plan?: boolean | undefined;
   /** Who hands it in; not part of the body. */
   readonly sender?: string | undefined;
 }
@@ -72,7 +74,14 @@ type Refused = Extract<Submitted, { kind: 'unknown_agent' | 'workspace_refused' 
 
 async function store({ db, catalogue }: SubmitDeps, submission: Submission): Promise<SubmitResult | Refused> {
   const { tenant, key, text, sender } = submission;
-  const body = { agent: submission.agent, text, ticket: submission.ticket, workspace: submission.workspace };
+  const { plan = false } = submission;
+  const body = {
+    agent: submission.agent,
+    text,
+    ticket: submission.ticket,
+    workspace: submission.workspace,
+    ...(plan ? { plan } : {}),
+  };
   const fingerprint = contentHash(body);
   // A repeat is answered before anything is judged: the config may have changed since.
   const before = await findByKey(db, tenant, key, fingerprint);
@@ -83,7 +92,7 @@ async function store({ db, catalogue }: SubmitDeps, submission: Submission): Pro
   if (!found.ok) return { kind: 'workspace_refused', why: found.why };
   const ticket = submission.ticket === undefined ? null : storable(submission.ticket);
   const { workspace } = found;
-  return await storeJob(db, { tenant, key, fingerprint, agent, workspace, text, ticket, sender: sender ?? null });
+  return await storeJob(db, { tenant, key, fingerprint, agent, workspace, text, ticket, sender: sender ?? null, plan });
 }
 
 async function findByKey(db: Db, tenant: string, key: string, fingerprint: string): Promise<SubmitResult | null> {

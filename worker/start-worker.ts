@@ -12,6 +12,7 @@ import type { ModelPort } from '../activities/model/port.ts';
 import { createResponsesPort } from '../activities/model/responses.ts';
 import { thisHost, thisProcess } from '../activities/process/identity.ts';
 import { createMasker, secretsOf } from '../activities/secrets/mask.ts';
+import { createReporter } from '../activities/reports/reporter.ts';
 import { CallMemory } from '../activities/store/call-memory.ts';
 import { StreamNotifier } from '../activities/store/notify.ts';
 import { ChainCache } from '../activities/store/transcript.ts';
@@ -43,7 +44,10 @@ export async function startWorker(house: House, settings: WorkerSettings): Promi
   const hub = createMcpHub(config.mcp, { log });
   const tools = hub.servers.length > 0 ? withRemoteTools(config.registry, hub) : config.registry;
   await tools.refresh?.();
-  const activities = activitiesOf(house, { notifier, log, tools });
+  const chains = new ChainCache();
+  const { hooks } = config;
+  const reporter = createReporter({ database: house.database, chains, hooks, notifier, log });
+  const activities = activitiesOf(house, { notifier, log, tools, chains, reporter });
   const bundle = await workflowBundle(join(config.home, 'cache'));
   const common = { connection, namespace: config.temporalNamespace, ...SETTINGS };
   const workers = [
@@ -54,6 +58,7 @@ export async function startWorker(house: House, settings: WorkerSettings): Promi
   }
   await ensureRecovery(house);
   return run(workers, settings, async () => {
+    await reporter.close();
     notifier.close();
     await hub.close();
     await connection.close();
@@ -65,8 +70,9 @@ function onFiles({
   runTool,
   gate,
   settleApproval,
-}: Activities): Pick<Activities, 'runTool' | 'gate' | 'settleApproval'> {
-  return { runTool, gate, settleApproval };
+  stopGate,
+}: Activities): Pick<Activities, 'runTool' | 'gate' | 'settleApproval' | 'stopGate'> {
+  return { runTool, gate, settleApproval, stopGate };
 }
 
 /** Measured: see docs/decisions; the heartbeat throttle bounds how late a cancel arrives. */
@@ -105,7 +111,10 @@ function shutdown(workers: readonly Worker[]): void {
   }
 }
 
-function activitiesOf(house: House, { notifier, log, tools }: Pick<Deps, 'notifier' | 'log' | 'tools'>): Activities {
+function activitiesOf(
+  house: House,
+  given: Pick<Deps, 'notifier' | 'log' | 'tools' | 'chains' | 'reporter'>,
+): Activities {
   const { config } = house;
   const ports = new Map(Object.values(config.providers).map((provider) => [provider.name, portOf(provider)]));
   const keyNames = [
@@ -116,18 +125,15 @@ function activitiesOf(house: House, { notifier, log, tools }: Pick<Deps, 'notifi
     }),
   ];
   return createActivities({
+    ...given,
     database: house.database,
-    chains: new ChainCache(),
     calls: new CallMemory(),
-    notifier,
     engine: temporalEngine(house.temporal, config.taskQueue),
     model: (name) => ports.get(name) ?? NO_SUCH_PROVIDER,
-    tools,
     hooks: config.hooks,
     masker: createMasker(() => [...secretsOf(process.env, keyNames), ...secretsOf(keysInFiles(config.providers))]),
     host: thisHost(),
     process: thisProcess(),
-    log,
   });
 }
 

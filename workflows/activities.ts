@@ -27,14 +27,17 @@ const WORKSPACE_WAIT = '1h';
 /** Activities that need the session's files: on the queue of a machine that has them. */
 export function actingOn(
   queue: string,
-): Pick<ReturnType<typeof proxyActivities<Activities>>, 'runTool' | 'gate' | 'settleApproval'> {
+): Pick<ReturnType<typeof proxyActivities<Activities>>, 'runTool' | 'gate' | 'settleApproval' | 'stopGate'> {
   const elsewhere =
     queue === workflowInfo().taskQueue ? {} : { taskQueue: queue, scheduleToStartTimeout: WORKSPACE_WAIT };
   return proxyActivities<Activities>({ ...heartbeating, ...elsewhere });
 }
 
-/** Short commits of the driver. One that died with its worker is missed after this, and costs no more. */
-export const driver = proxyActivities<Activities>({ startToCloseTimeout: '30s', heartbeatTimeout: '10s', retry });
+/**
+ * Short commits of the driver, but for hooks that are asked about a prompt. One that died with its worker is
+ * missed by its heartbeat.
+ */
+export const driver = proxyActivities<Activities>({ startToCloseTimeout: '10m', heartbeatTimeout: '10s', retry });
 
 /** Recovery may have a lot to look at; it beats, so that it goes on soon after its worker died. */
 export const recovery = proxyActivities<Activities>({

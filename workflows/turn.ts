@@ -19,6 +19,8 @@ import type { TurnState } from './core/turn-state.ts';
 import { cancelHeard, cancelRequested, eventOfFailure, turnFailure } from './cancellation.ts';
 import { answerWaits, approvalAnswered, forward, type TurnArgs, turnState } from './messages.ts';
 import { actingOn, endAttributes, store } from './activities.ts';
+import { fenceOf } from './fence.ts';
+import { askStopGate } from './stop-gate.ts';
 
 /** What the loop records: an event without its time. */
 type Heard = TurnEvent extends infer E ? (E extends TurnEvent ? Omit<E, 'atMs'> : never) : never;
@@ -65,6 +67,9 @@ async function loop(turn: Turn): Promise<End> {
         break;
       case 'runTools':
         turn.recordStep(await runBatch(turn));
+        break;
+      case 'stopGate':
+        turn.recordStep(await askStopGate(turn.args, turn.state().head, step));
         break;
       case 'rest':
         turn.recordStep(await rest(step));
@@ -291,9 +296,4 @@ async function finish(turn: Turn, end: End): Promise<void> {
     case 'failed':
       throw turnFailure(`turn.error.${end.detail}`);
   }
-}
-
-function fenceOf(args: TurnArgs) {
-  const { runId, originalExecutionRunId } = workflowInfo();
-  return { turn: args.turn, run: runId, isReset: runId !== originalExecutionRunId };
 }

@@ -92,6 +92,12 @@ export async function judgeApproved(
   return permitted.kind === 'ask' ? { kind: 'run', args: edited } : permitted;
 }
 
+/** What the plan alone says of a call; null: nothing against it. */
+export async function judgePlan(call: JudgedCall, guards: Pick<Guards, 'workspace' | 'plan'>): Promise<Denied | null> {
+  const looked = await lookAt(call, call.args, guards);
+  return looked.kind === 'denied' ? looked : null;
+}
+
 /** Whether a call of this tool may be anything but allowed; cheap, for the sampler. */
 export function needsGate(
   tool: { readonly name: string; readonly effect: Effect },

@@ -10,6 +10,7 @@ import { closeLostAttempts } from '../store/samples.ts';
 import { usage } from '../store/schema.ts';
 import type { Reconciled } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
+import { callReport } from '../reports/call-report.ts';
 import { CUT_TEXTS } from '../turn/results.ts';
 import { type CallOutcome, failed, returned } from '../turn/call-outcome.ts';
 
@@ -77,7 +78,9 @@ export async function settle(deps: Deps, owner: EffectOwner, row: EffectRow): Pr
         },
       },
     ],
+    report: callReport(deps.hooks, { session: owner.session, turn: owner.id, call: row, status: outcome.status }),
   });
+  deps.reporter.wake();
 }
 
 export async function reconcile(deps: Deps, owner: EffectOwner, row: EffectRow): Promise<Reconciled> {

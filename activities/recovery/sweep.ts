@@ -31,6 +31,7 @@ export async function sweep(deps: Deps): Promise<Swept> {
     if (await isStamped(deps, id)) recovered += 1;
   }
   await settleLate(deps);
+  deps.reporter.wake();
   return { told: waiting.length, recovered };
 }
 

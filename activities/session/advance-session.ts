@@ -1,5 +1,8 @@
 import type { Deps } from '../deps.ts';
+import { recordEvents } from '../store/events.ts';
 import { type Advance, advance } from '../store/queue.ts';
+import { blockInput, screeningFailures, type ToScreen } from '../store/screening.ts';
+import { screenInput } from './screen-input.ts';
 
 export interface AdvanceRequest {
   readonly session: string;
@@ -12,7 +15,23 @@ export async function advanceSession(deps: Deps, request: AdvanceRequest): Promi
   const { db } = deps.database;
   // A turn may open now: its list of tools is pinned with it.
   if (request.started === null) await deps.tools.refresh?.();
-  const { next, stream } = await advance(db, request.session, request.started, (names) => deps.tools.describe(names));
-  if (stream !== null) deps.notifier.moved(stream);
-  return next;
+  const cleared = new Map<string, string>();
+  const screening = { has: deps.hooks.has, cleared };
+  const describe = (names: readonly string[]) => deps.tools.describe(names);
+  for (;;) {
+    const { next, stream } = await advance(db, request.session, request.started, describe, screening);
+    if (stream !== null) deps.notifier.moved(stream);
+    deps.reporter.wake();
+    if (next.kind !== 'screen') return next;
+    await screen(deps, request.session, next, cleared);
+  }
+}
+
+/** Hooks are asked outside the transaction that takes the input, which then looks whether it is still the same. */
+async function screen(deps: Deps, session: string, next: ToScreen, cleared: Map<string, string>): Promise<void> {
+  const { db } = deps.database;
+  const { deny, failures } = await screenInput(deps, session, next);
+  if (deny !== null) return await blockInput(db, session, next, deny, failures);
+  cleared.set(next.input, next.text);
+  await recordEvents(db, session, screeningFailures(next.input, next.turn, failures));
 }

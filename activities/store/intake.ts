@@ -7,6 +7,7 @@ import { isUniqueViolation } from './errors.ts';
 import { recordEvents } from './events.ts';
 import { contentHash, rootHash, storable, storableDeep } from './hash.ts';
 import { newId } from './ids.ts';
+import { planEvent } from './plan.ts';
 import { agent, cancel, input, job, type StoredAgent, session, turn } from './schema.ts';
 
 export interface Workspace {
@@ -28,6 +29,8 @@ export interface NewJob {
   readonly text: string;
   readonly ticket: string | null;
   readonly sender: string | null;
+  /** The session plans from its first turn on. */
+  readonly plan?: boolean;
 }
 
 export interface AcceptedJob {
@@ -78,6 +81,7 @@ async function insertJob(tx: Tx, request: NewJob): Promise<AcceptedJob> {
     agent: hash,
     head: rootHash(request.tenant, ids.session),
     title: request.ticket,
+    plan: request.plan === true,
     workspaceKind: request.workspace.kind,
     workspacePath: request.workspace.path,
     workspaceQueue: request.workspace.queue,
@@ -105,6 +109,7 @@ async function insertJob(tx: Tx, request: NewJob): Promise<AcceptedJob> {
       turn: null,
       event: { kind: 'job.submitted', layer: 'driver', job: ids.job, input: ids.input },
     },
+    ...(request.plan ? [planEvent(true, request.sender)] : []),
   ]);
   return { ...ids, isNew: true };
 }

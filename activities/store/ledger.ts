@@ -1,11 +1,12 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { CallStatus } from '../../workflows/core/tools.ts';
 import type { HostIdentity, ProcessIdentity } from '../process/identity.ts';
-import type { Db } from './database.ts';
+import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
-import { type Fence, lockTurn } from './fence.ts';
+import { type Fence, type FencedTurn, lockTurn } from './fence.ts';
 import { storable, storableDeep } from './hash.ts';
 import { perDatabase } from './prepared.ts';
+import { HOOKS_RECEIVER, type NewReport } from './reports.ts';
 import { blob, call, type EffectState, effect } from './schema.ts';
 import { Statement } from './statement.ts';
 
@@ -33,15 +34,25 @@ export interface AttemptIdentity {
   readonly leaseMs: number;
 }
 
+export interface EffectStart {
+  readonly fence: Fence;
+  readonly key: string;
+  /** The attempt that it is taken over from; null: nobody has begun it. */
+  readonly from: string | null;
+  readonly details: unknown;
+  /** It is one of the few things that a planning session may do. */
+  readonly mayInPlan: boolean;
+}
+
 /**
  * Marks an effect as started by this attempt: a compare-and-set from `intended`, or from the attempt that
- * is proved dead. False: somebody else holds it.
+ * is proved dead. `held`: somebody else holds it. `planning`: the session plans, and nothing was begun.
  */
 export async function startEffect(
   db: Db,
-  at: { readonly fence: Fence; readonly key: string; readonly from: string | null; readonly details: unknown },
+  at: EffectStart,
   mine: AttemptIdentity,
-): Promise<boolean> {
+): Promise<'started' | 'held' | 'planning'> {
   return await db.transaction(async (tx) => {
     const owner = await lockTurn(tx, at.fence);
     const expected =
@@ -62,9 +73,9 @@ export async function startEffect(
         details: at.details ?? null,
         startedAt: sql`clock_timestamp()`,
       })
-      .where(and(eq(effect.key, at.key), expected))
+      .where(and(eq(effect.key, at.key), expected, at.from === null && !at.mayInPlan ? notPlanning(owner) : undefined))
       .returning({ key: effect.key });
-    if (taken.length === 0) return false;
+    if (taken.length === 0) return await whyNot(tx, at);
     await recordEvents(tx, owner.session, [
       {
         key: `started/${mine.attempt}`,
@@ -72,8 +83,19 @@ export async function startEffect(
         event: { kind: 'call.started', layer: 'batch', key: at.key, attempt: mine.attempt },
       },
     ]);
-    return true;
+    return 'started';
   });
+}
+
+/** What was begun before the session planned goes on; only a first attempt is kept back. */
+function notPlanning(owner: FencedTurn): SQL {
+  return sql`not exists (select from pawl.session s where s.id = ${owner.session} and s.plan)`;
+}
+
+async function whyNot(tx: Tx, at: EffectStart): Promise<'held' | 'planning'> {
+  if (at.from !== null || at.mayInPlan) return 'held';
+  const [row] = await tx.select({ state: effect.state }).from(effect).where(eq(effect.key, at.key));
+  return row?.state === 'intended' ? 'planning' : 'held';
 }
 
 /** Prolongs the lease; false: this attempt no longer holds the effect and must stop. */
@@ -117,6 +139,8 @@ export interface CallClosing {
   /** The ledger's new state; null for a reader. */
   readonly effect: { readonly state: EffectState; readonly attempt: string | null } | null;
   readonly events: readonly NewEvent[];
+  /** What hooks are to be told, if this result is the one that stands. */
+  readonly report?: NewReport | null;
 }
 
 export interface FinishedCall {
@@ -155,6 +179,7 @@ function closingStatement(closing: CallClosing): Statement {
     where key = ${at} and status is null returning key`,
   );
   if (closing.effect) addSettled(to, at, closing.effect);
+  if (closing.report) addReport(to, closing.report);
   const elements = (of: readonly NewEvent[]) =>
     `select item.value as event, item.ordinality as n from jsonb_array_elements(${to.json(storableDeep(of))})
     with ordinality item`;
@@ -181,6 +206,15 @@ function closingStatement(closing: CallClosing): Statement {
     on conflict (stream, key) do nothing`,
   );
   return to.select('exists (select from won) as won');
+}
+
+function addReport(to: Statement, { id, body }: NewReport): void {
+  to.with(
+    'reported',
+    `insert into pawl.outbox (receiver, event, body)
+    select ${to.value(HOOKS_RECEIVER)}, ${to.value(id)}, ${to.json(body)} from won
+    on conflict do nothing`,
+  );
 }
 
 /** The first word stands, save that a success which comes late corrects what was given up. */

@@ -7,6 +7,8 @@ import { type NewEvent, recordEvents } from './events.ts';
 import { cancel, input, outbox, session, type StoredAgent, type StoredTool, toolList, turn } from './schema.ts';
 import { agentOf } from './definitions.ts';
 import { contentHash } from './hash.ts';
+import { reportRest, reportStart } from './session-reports.ts';
+import { firstToScreen, type Screening, type ToScreen, toScreen, UNSCREENED } from './screening.ts';
 
 export interface OpenTurn {
   readonly turn: string;
@@ -30,7 +32,7 @@ export type Advance =
 
 /** `stream`: where its events went; null for a session that the store does not know. */
 export interface Advanced {
-  readonly next: Advance;
+  readonly next: Advance | ToScreen;
   readonly stream: string | null;
 }
 
@@ -44,25 +46,42 @@ type TurnRow = typeof turn.$inferSelect;
  * Takes notice of what happened and says what is next; each call is one transaction that may be repeated.
  * `started` is the turn this run of the session workflow has started or adopted already.
  */
-export async function advance(db: Db, id: string, started: string | null, describe: DescribeTools): Promise<Advanced> {
+export async function advance(
+  db: Db,
+  id: string,
+  started: string | null,
+  describe: DescribeTools,
+  screening: Screening = UNSCREENED,
+): Promise<Advanced> {
   return await db.transaction(async (tx) => {
     const [row] = await tx.select().from(session).where(eq(session.id, id)).for('no key update');
     if (!row) return { next: { kind: 'idle' }, stream: null };
-    return { next: await look(tx, row, started, describe), stream: row.stream };
+    return { next: await look(tx, { row, started, describe, screening }), stream: row.stream };
   });
 }
 
-async function look(tx: Tx, row: SessionRow, started: string | null, describe: DescribeTools): Promise<Advance> {
+interface Looking {
+  readonly row: SessionRow;
+  readonly started: string | null;
+  readonly describe: DescribeTools;
+  readonly screening: Screening;
+}
+
+async function look(tx: Tx, at: Looking): Promise<Advance | ToScreen> {
+  const { row, started, screening } = at;
   await acknowledge(tx, `session:${row.id}`);
   const [last] = await tx.select().from(turn).where(eq(turn.session, row.id)).orderBy(desc(turn.n)).limit(1);
   const open = last?.endedAt === null ? last : null;
+  const unseen = open && (await firstToScreen(tx, row, open.id, screening));
+  if (unseen) return unseen;
   if (open && open.id === started) {
     await bindJoining(tx, open.id, row.id);
     return { kind: 'running', turn: open.id, forward: await joining(tx, open.id) };
   }
   if (open) return { kind: 'start', turn: await describeOpen(tx, row, open) };
-  const promoted = await promote(tx, row, last, describe);
-  if (promoted) return { kind: 'start', turn: promoted };
+  const promoted = await promote(tx, at, last);
+  if (promoted) return 'kind' in promoted ? promoted : { kind: 'start', turn: promoted };
+  if (last) await reportRest(tx, row.id, last.id, screening);
   if (last) await recordEvents(tx, row.id, idleEvents(last.id));
   return { kind: 'idle' };
 }
@@ -116,12 +135,8 @@ function unlocked() {
 }
 
 /** Left-over steering first, then people, then wake-ups; first in first out in each. */
-async function promote(
-  tx: Tx,
-  row: SessionRow,
-  last: TurnRow | undefined,
-  describe: DescribeTools,
-): Promise<OpenTurn | null> {
+async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<OpenTurn | ToScreen | null> {
+  const { row, describe, screening } = at;
   const wasStopped = last?.endReason === 'ABORTED' && last.endDecidedBy === 'user';
   const mayStart = wasStopped ? notInArray(input.kind, [...BACKGROUND]) : undefined;
   const [next] = await tx
@@ -131,6 +146,8 @@ async function promote(
     .orderBy(desc(input.isLeftOver), asc(input.class), asc(input.seq))
     .limit(1);
   if (!next) return null;
+  const unseen = toScreen(next, row, null, screening) ?? (await firstToScreen(tx, row, null, screening));
+  if (unseen) return unseen;
   const n = (last?.n ?? 0) + 1;
   const pinned = await agentOf(tx, row.agent);
   const tools = await storeToolList(tx, describe(pinned.tools));
@@ -150,6 +167,7 @@ async function promote(
     .set({ status: 'forwarded', turn: opened.id, dispatchedAt: sql`clock_timestamp()` })
     .where(eq(input.id, next.id));
   const joined = await bindJoining(tx, opened.id, row.id);
+  await reportStart(tx, row.id, opened.id, last?.id ?? null, screening);
   await recordEvents(tx, row.id, [
     {
       key: `opened/${opened.id}`,

@@ -66,7 +66,7 @@ export async function openSample(db: Db, opening: SampleOpening): Promise<Sample
   let lost = 0;
   for (;;) {
     const committed = await commitTurn<SampleOutcome>(db, {
-      ...NOTHING,
+      ...NO_CHANGE,
       ...opening,
       newAttemptOf: sample,
       opens: request ? { attempt, ...request } : null,
@@ -86,7 +86,7 @@ export async function openSample(db: Db, opening: SampleOpening): Promise<Sample
   }
 }
 
-const NOTHING: Omit<TurnCommit, 'fence' | 'step' | 'events'> = {
+export const NO_CHANGE: Omit<TurnCommit, 'fence' | 'step' | 'events'> = {
   keyed: null,
   newAttemptOf: null,
   links: [],
@@ -97,7 +97,7 @@ const NOTHING: Omit<TurnCommit, 'fence' | 'step' | 'events'> = {
 };
 
 /** Why a commit was refused. */
-async function refusal(db: Db, fence: Fence): Promise<Error> {
+export async function refusal(db: Db, fence: Fence): Promise<Error> {
   try {
     await readTurn(db, fence);
   } catch (error) {
@@ -128,7 +128,7 @@ export interface SampleClosing {
 export async function closeSample(db: Db, closing: SampleClosing): Promise<SampleOutcome> {
   const { outcome, reply, attempt, usage: used } = closing;
   const committed = await commitTurn<SampleOutcome>(db, {
-    ...NOTHING,
+    ...NO_CHANGE,
     fence: closing.fence,
     step: closing.step,
     keyed: closing.isFinal ? { key: closing.sample, result: outcome } : null,

@@ -3,10 +3,12 @@ import type { Decider, End } from '../../workflows/core/ends.ts';
 import type { CancelAnswer } from '../../workflows/core/journal.ts';
 import type { Usage } from '../../workflows/core/sample-outcome.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
+import { type HookEvent, STOP_EVENTS } from '../gate/hook-types.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import type { FencedTurn } from './fence.ts';
 import { storableDeep } from './hash.ts';
+import { storeReports } from './reports.ts';
 import { cancel, input, outbox, session, turn } from './schema.ts';
 import { chainOn, type Link, writeLinks } from './transcript.ts';
 
@@ -27,6 +29,8 @@ export interface TurnEnding {
   readonly owed: readonly Message[];
   readonly chain: readonly Link[];
   readonly tokensOf: (message: Message) => number;
+  /** Whether hooks are to be told of an event. */
+  readonly reports?: (event: HookEvent) => boolean;
 }
 
 type CancelRow = typeof cancel.$inferSelect;
@@ -51,6 +55,7 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
       .insert(outbox)
       .values({ receiver: `session:${owner.session}`, event: `ended/${owner.id}`, body: { turn: owner.id } })
       .onConflictDoNothing();
+    await reportStop(tx, owner, end, ending.reports);
     await recordEvents(tx, owner.session, [
       ...dropped,
       ...answers,
@@ -66,6 +71,13 @@ async function appendOwed(tx: Tx, owner: FencedTurn, ending: TurnEnding): Promis
   const links = chainOn({ hash: owner.head, depth: last?.depth ?? 0 }, ending.owed, ending.tokensOf);
   await writeLinks(tx, links);
   return links;
+}
+
+/** One of the three kinds of stop, once a turn: it stands or falls with the end. */
+async function reportStop(tx: Tx, owner: FencedTurn, { reason }: End, reports: TurnEnding['reports']): Promise<void> {
+  const event = STOP_EVENTS[reason];
+  if (!reports?.(event)) return;
+  await storeReports(tx, [{ id: `stop/${owner.id}`, body: { event, session: owner.session, turn: owner.id } }]);
 }
 
 /** The chain was read before the lock and a commit came between: read again. */

@@ -5,6 +5,7 @@ import { newId } from '../store/ids.ts';
 import { type EffectRow, readCall, startEffect } from '../store/ledger.ts';
 import { type CallOutcome, failed, giveUpUnlessCancelled, returned } from './call-outcome.ts';
 import { awaitDeath } from './prove-dead.ts';
+import { refusalInPlan, refuseInPlan } from './plan-refusal.ts';
 import { CUT_TEXTS } from './results.ts';
 import { type Lost, pause, recordLost, recordSettled, settle } from './settle.ts';
 import { type Attempted, attemptRun, isStopped, LEASE_MS, type ToolAttempt, toolContext } from './tool-attempt.ts';
@@ -14,14 +15,22 @@ type Standing =
   | { readonly kind: 'outcome'; readonly outcome: CallOutcome }
   | { readonly kind: 'lost'; readonly lost: Lost }
   /** Known not to have happened, or safe to repeat: `from` is who holds it in the ledger. */
-  | { readonly kind: 'send'; readonly from: string | null };
+  | { readonly kind: 'send'; readonly from: string | null; readonly mayInPlan: boolean }
+  /** The session began to plan before anything was done. */
+  | { readonly kind: 'planning' };
 
 /** A call that changes something: marked in the ledger before it acts, and never sent again on a guess. */
-export async function runActing(first: ToolAttempt, fence: RunIdentity, row: EffectRow): Promise<CallOutcome> {
+export async function runActing(
+  first: ToolAttempt,
+  fence: RunIdentity,
+  row: EffectRow,
+): Promise<CallOutcome | 'denied'> {
   let at = first;
   let sends = 0;
   let standing: Standing =
-    row.state === 'intended' ? { kind: 'send', from: null } : { kind: 'lost', lost: await takeOver(at, row) };
+    row.state === 'intended'
+      ? { kind: 'send', from: null, mayInPlan: false }
+      : { kind: 'lost', lost: await takeOver(at, row) };
   for (;;) {
     switch (standing.kind) {
       case 'outcome':
@@ -33,7 +42,14 @@ export async function runActing(first: ToolAttempt, fence: RunIdentity, row: Eff
         // Each request has an attempt of its own, so that the ledger and the events tell them apart.
         if (sends > 0) at = { ...first, attempt: newId('att') };
         sends += 1;
-        standing = await send(at, fence, standing.from);
+        standing = await send(at, fence, standing);
+        break;
+      case 'planning': {
+        const refusal = await refusalInPlan(at);
+        if (refusal !== null) return await refuseInPlan(at, fence, refusal);
+        sends = 0;
+        standing = { kind: 'send', from: null, mayInPlan: true };
+      }
     }
   }
 }
@@ -46,17 +62,22 @@ async function takeOver(at: ToolAttempt, row: EffectRow): Promise<Lost> {
   return { attempt: row.attempt, details: row.details, overSinceMs, shown: null };
 }
 
-async function send(at: ToolAttempt, fence: RunIdentity, from: string | null): Promise<Standing> {
+async function send(
+  at: ToolAttempt,
+  fence: RunIdentity,
+  { from, mayInPlan }: Standing & { kind: 'send' },
+): Promise<Standing> {
   const { deps } = at;
   const signal = Context.current().cancellationSignal;
   const details = (await at.tool.prepare?.(at.args, toolContext(at, signal, null, null))) ?? null;
   const leasedAtMs = Date.now();
   const started = await startEffect(
     deps.database.db,
-    { fence, key: at.call.key, from, details },
+    { fence, key: at.call.key, from, details, mayInPlan },
     { attempt: at.attempt, host: deps.host, process: deps.process, leaseMs: LEASE_MS },
   );
-  if (!started) return await found(at);
+  if (started === 'planning') return { kind: 'planning' };
+  if (started === 'held') return await found(at);
   return judge(at, await attemptRun(at, details, leasedAtMs), details);
 }
 
@@ -96,7 +117,7 @@ function judge(at: ToolAttempt, attempted: Attempted, details: unknown): Standin
  */
 async function afterLoss(at: ToolAttempt, lost: Lost, sends: number): Promise<Standing> {
   const { effect } = at.call;
-  const again: Standing = { kind: 'send', from: lost.attempt };
+  const again: Standing = { kind: 'send', from: lost.attempt, mayInPlan: false };
   const settled = (outcome: CallOutcome): Standing => ({
     kind: 'outcome',
     outcome: { ...outcome, heldBy: lost.attempt },

@@ -10,6 +10,7 @@ import { readResults } from '../store/samples.ts';
 import { type Link, loadChain } from '../store/transcript.ts';
 import { type EndAuthor, HeadMoved, type TurnEnding, writeEnd } from '../store/turn-end.ts';
 import { resultMessages } from './results.ts';
+import { stopReason } from './stop-gate.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 
 const NOBODY: EndAuthor = { by: null, why: null };
@@ -24,10 +25,18 @@ export async function endTurn(deps: Deps, request: EndTurnRequest): Promise<void
   await enterRun(deps.database.db, fence, knownRuns, confirmRun(deps));
   const byCancel = end.signal.name === 'cancel_request';
   const session = await writeOnce(deps, request, async () =>
-    byCancel ? { by: await deps.engine.cancelAuthor(workflowId, fence.run), why: null } : NOBODY,
+    byCancel
+      ? { by: await deps.engine.cancelAuthor(workflowId, fence.run), why: null }
+      : await authorOfHook(deps, request),
   );
   if (end.reason === 'ABORTED' && !byCancel) await deps.engine.requestCancel(workflowId);
   await tellSession(deps, session);
+}
+
+/** A hook that wanted the end is named with what it said. */
+async function authorOfHook({ database }: Deps, { fence, end }: EndTurnRequest): Promise<EndAuthor> {
+  if (end.signal.name !== 'hook') return NOBODY;
+  return { by: end.signal.id, why: await stopReason(database.db, fence.turn) };
 }
 
 /** Returns the session. An end that this very run has written already, its answer lost on the way, stands. */
@@ -61,8 +70,9 @@ export async function writeTurnEnd(
     const chain = await loadChain(db, deps.chains, head);
     const owed = await owedMessages(deps, owner.id, chain, facts.end);
     try {
-      await writeEnd(db, { ...facts, chain, owed, tokensOf: estimateMessage }, lock);
+      await writeEnd(db, { ...facts, chain, owed, tokensOf: estimateMessage, reports: deps.hooks.has }, lock);
       deps.notifier.moved(owner.stream);
+      deps.reporter.wake();
       return;
     } catch (error) {
       if (!(error instanceof HeadMoved)) throw error;

@@ -18,6 +18,8 @@ import type { Tool } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { changeArguments } from './change-arguments.ts';
 import { answeredRef, refOf } from './call-ref.ts';
+import { denialReport } from '../reports/call-report.ts';
+import { storeReports } from '../store/reports.ts';
 import { findTool } from './find-tool.ts';
 import { guardsOf } from './guards.ts';
 import { confirmRun, knownRuns } from './runs.ts';
@@ -41,6 +43,7 @@ export async function gate(deps: Deps, request: GateRequest): Promise<GateVerdic
     keepVerdict(tx, { request, owner, row: row.call, tool: found.ok ? found.tool : null, guards, judgement }),
   );
   deps.notifier.moved(owner.stream);
+  deps.reporter.wake();
   return verdict;
 }
 
@@ -76,6 +79,8 @@ async function apply(tx: Tx, judged: Judged): Promise<{ verdict: GateVerdict; ev
     const by = judgement.kind === 'denied' ? judgement.by : 'arguments';
     const text = judgement.kind === 'denied' ? judgement.text : DENIAL_TEXTS.mode(row.tool);
     await refuseCalls(tx, [row.key], { status: 'denied', text, note: by });
+    const report = denialReport(guards.hooks, { session: owner.session, turn: owner.id, call: row }, by);
+    if (report) await storeReports(tx, [report]);
     return { verdict: { kind: 'denied' }, events: [denied(owner.id, row, by)] };
   }
   const args = await changeArguments(tx, row, judgement.args);

@@ -11,6 +11,8 @@ import { enterRun, lockTurn } from '../store/fence.ts';
 import { effectKey, sha256, storable } from '../store/hash.ts';
 import { type CallRow, finished, readCall } from '../store/ledger.ts';
 import { ownerOf, type TurnOwner } from '../store/owners.ts';
+import { callReport } from '../reports/call-report.ts';
+import { storeReports } from '../store/reports.ts';
 import { call, commit, input } from '../store/schema.ts';
 import { findCommit } from '../store/turn-commit.ts';
 import type { WaitPlan } from '../tools/define-tool.ts';
@@ -30,9 +32,10 @@ export async function lookAtWait(deps: Deps, request: WaitRequest): Promise<Wait
   const plan = found.ok && parsed?.ok ? (found.tool.wait?.(parsed.args, Date.now()) ?? null) : null;
   const look = await db.transaction(async (tx) => {
     await lockTurn(tx, request.fence);
-    return await lookIn(tx, { request, owner, row: row.call, plan });
+    return await lookIn(tx, { request, owner, row: row.call, plan, hooks: deps.hooks });
   });
   deps.notifier.moved(owner.stream);
+  deps.reporter.wake();
   return look;
 }
 
@@ -41,6 +44,7 @@ interface Looking {
   readonly owner: TurnOwner;
   readonly row: CallRow;
   readonly plan: WaitPlan | null;
+  readonly hooks: Deps['hooks'];
 }
 
 async function lookIn(tx: Tx, at: Looking): Promise<WaitLook> {
@@ -107,11 +111,13 @@ async function pinned(tx: Tx, { row, owner, request }: Looking, untilMs: number)
   return untilMs;
 }
 
-async function over(tx: Tx, { row, owner }: Looking, status: CallStatus, text: string): Promise<WaitLook> {
+async function over(tx: Tx, { row, owner, hooks }: Looking, status: CallStatus, text: string): Promise<WaitLook> {
   await tx
     .update(call)
     .set({ status, result: storable(text), finishedAt: new Date() })
     .where(eq(call.key, row.key));
+  const report = callReport(hooks, { session: owner.session, turn: owner.id, call: row, status });
+  if (report) await storeReports(tx, [report]);
   await recordEvents(tx, owner.session, [
     finished({ key: row.key, turn: owner.id, tool: row.tool, status, note: null }),
   ]);

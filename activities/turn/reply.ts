@@ -100,6 +100,7 @@ export function toOutcome(
   reply: Link | null,
   calls: readonly PlannedCall[],
   result: ModelResult,
+  hooks: Pick<Deps['hooks'], 'has'>,
 ): SampleOutcome {
   const head = reply?.hash ?? plan.head;
   switch (result.kind) {
@@ -111,6 +112,7 @@ export function toOutcome(
         empty: reply === null,
         calls: calls.map((each) => each.ref),
         usage: result.usage,
+        ...(calls.length === 0 && hooks.has('StopGate') ? { stopGate: true } : {}),
       };
     case 'cut':
       return { kind: 'cut', head };

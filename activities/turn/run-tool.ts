@@ -13,6 +13,7 @@ import { type CallClosing, type CallRow, type EffectRow, finishCall, readCall } 
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { runActing } from './acting.ts';
 import { type CallOutcome, failed, giveUpUnlessCancelled, returned } from './call-outcome.ts';
+import { callReport } from '../reports/call-report.ts';
 import { insist } from './insist.ts';
 import { CUT_TEXTS } from './results.ts';
 import { findTool } from './find-tool.ts';
@@ -66,7 +67,7 @@ async function attemptCall(
   if (!found.ok || !('args' in parsed)) return await refuse(deps, owner, row, 'text' in parsed ? parsed.text : '');
   const at: ToolAttempt = { ...mine, deps, owner, call: row.call, tool: found.tool, args: parsed.args };
   const outcome = row.effect ? await runActing(at, request.fence, row.effect) : await runReader(at);
-  return await keep(at, outcome);
+  return outcome === 'denied' ? outcome : await keep(at, outcome);
 }
 
 /** A first attempt may take what this process stored itself; any later one looks into the store. */
@@ -132,6 +133,7 @@ async function store(
     note: result.note === undefined ? null : deps.masker.text(result.note).slice(0, NOTE_CHARS),
     effect: effect === null ? null : { state: effect, attempt },
     events: [],
+    report: callReport(deps.hooks, { session: owner.session, turn: owner.id, call, status }),
   };
   const kept = await insist(() => finishCall(deps.database.db, closing));
   if (kept.isFirst) {
@@ -139,5 +141,6 @@ async function store(
     deps.calls.finished({ ...call, status, result: storable(text), blob: closing.output?.hash ?? null, note });
   }
   deps.notifier.moved(owner.stream);
+  deps.reporter.wake();
   return kept.status;
 }

@@ -78,7 +78,7 @@ async function close(asking: Asking, result: ModelResult, wasShown: boolean): Pr
   const { deps, request, plan, attempt, planning } = asking;
   const reply = replyLink(plan, result);
   const calls = reply ? toCalls(deps, plan, reply, result, planning) : [];
-  const outcome = toOutcome(plan, reply, calls, result);
+  const outcome = toOutcome(plan, reply, calls, result, deps.hooks);
   const closing = {
     fence: request.fence,
     session: plan.owner.session,

@@ -1,8 +1,9 @@
 import { Context } from '@temporalio/activity';
-import { eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import type { Decision } from '../../workflows/core/gate.ts';
 import type { DecisionRequest } from '../../workflows/core/requests.ts';
 import type { Deps } from '../deps.ts';
+import type { Hooks } from '../gate/hooks.ts';
 import { type Cleared, type Denied, judgeApproved } from '../gate/judge.ts';
 import {
   answeredEvent,
@@ -17,7 +18,11 @@ import { type NewEvent, recordEvents } from '../store/events.ts';
 import { enterRun, lockTurn } from '../store/fence.ts';
 import { type CallRow, readCall } from '../store/ledger.ts';
 import { ownerOf, type TurnOwner } from '../store/owners.ts';
-import { approval, call } from '../store/schema.ts';
+import { denialReport } from '../reports/call-report.ts';
+import { screenInput } from '../session/screen-input.ts';
+import { storeReports } from '../store/reports.ts';
+import { approval, call, input } from '../store/schema.ts';
+import { blockedEvent, screeningFailures } from '../store/screening.ts';
 import type { Tool } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { refOf } from './call-ref.ts';
@@ -36,18 +41,20 @@ export async function settleApproval(deps: Deps, request: DecisionRequest): Prom
   await enterRun(db, request.fence, knownRuns, confirmRun(deps));
   const owner = await ownerOf(db, request.fence.turn);
   const judged = await judgeYes(deps, owner, request.approval);
+  const screened = await screenMessage(deps, owner, request.approval);
   const decision = await db.transaction(async (tx) => {
     await lockTurn(tx, request.fence);
     const { row, isNew } = await closeIfExpired(tx, request.approval);
     const [stored] = await tx.select().from(call).where(eq(call.key, row.call));
     if (!stored) throw new Error('the call of an approval is not in the store');
-    const settled = await settle(tx, { row, stored, owner, judged });
+    const settled = await settle(tx, { row, stored, owner, judged, screened, hooks: deps.hooks });
     if (settled.decision.kind !== 'pending') await markSettled(tx, row.id);
     const expiry = isNew ? [answeredEvent(row.id, row.call, owner.id, 'expired', null)] : [];
     await recordEvents(tx, owner.session, [...expiry, ...settled.events]);
     return settled.decision;
   });
   deps.notifier.moved(owner.stream);
+  deps.reporter.wake();
   return decision;
 }
 
@@ -66,11 +73,29 @@ async function judgeYes(deps: Deps, owner: TurnOwner, id: string): Promise<Yes |
   return { tool: found.tool, judgement: await judgeApproved(asked, row.editedArguments, guards) };
 }
 
+type Screened = Awaited<ReturnType<typeof screenInput>>;
+
+/** A message typed instead of an answer is a prompt like any other. Null: there was none yet, or nobody is asked. */
+async function screenMessage(deps: Deps, owner: TurnOwner, id: string): Promise<Screened | null> {
+  if (!deps.hooks.has('UserPromptSubmit')) return null;
+  const [row] = await deps.database.db
+    .select({ input })
+    .from(approval)
+    .innerJoin(input, eq(input.id, approval.input))
+    .where(and(eq(approval.id, id), eq(approval.answer, 'message')));
+  if (!row) return null;
+  const { id: of, kind: source, body: text, sender } = row.input;
+  const at = { workspace: owner.workspacePath, turn: owner.id };
+  return await screenInput(deps, owner.session, { kind: 'screen', input: of, source, text, sender, ...at });
+}
+
 interface Settling {
   readonly row: ApprovalRow;
   readonly stored: CallRow;
   readonly owner: TurnOwner;
   readonly judged: Yes | null;
+  readonly screened: Screened | null;
+  readonly hooks: Hooks;
 }
 
 interface Settled {
@@ -79,7 +104,7 @@ interface Settled {
 }
 
 async function settle(tx: Tx, at: Settling): Promise<Settled> {
-  const { row, stored, owner } = at;
+  const { row } = at;
   switch (row.answer) {
     case null:
       return { decision: { kind: 'pending', untilMs: row.expiresAt.getTime() }, events: [] };
@@ -87,48 +112,71 @@ async function settle(tx: Tx, at: Settling): Promise<Settled> {
       return await settleYes(tx, at);
     case 'expired':
       if (row.asked.onExpiry === 'block') return await stop(tx, at, 'expired', { kind: 'expired' });
-      return await refuse(tx, stored, owner, { by: 'policy', text: TEXTS.expired });
+      return await refuse(tx, at, { by: 'policy', text: TEXTS.expired });
     case 'message':
-      if (row.input === null) return await stop(tx, at, 'rejected', { kind: 'rejected' });
-      return await stop(tx, at, 'message', { kind: 'message', input: row.input });
+      return await settleMessage(tx, at);
     case 'rejected':
     case 'cancelled':
       return await stop(tx, at, row.answer, { kind: row.answer });
   }
 }
 
-async function settleYes(tx: Tx, { row, stored, owner, judged }: Settling): Promise<Settled> {
+/** A message that a hook keeps from the agent leaves of the answer that the call is not to run. */
+async function settleMessage(tx: Tx, at: Settling): Promise<Settled> {
+  const { row, screened, owner } = at;
+  if (row.input === null) return await stop(tx, at, 'rejected', { kind: 'rejected' });
   // It came between the look and the lock: look again.
-  if (judged === null) return { decision: { kind: 'pending', untilMs: 0 }, events: [] };
-  if (judged === 'tool_gone') return await refuse(tx, stored, owner, { by: 'policy', text: TEXTS.gone });
+  if (screened === null && at.hooks.has('UserPromptSubmit')) return PENDING;
+  const failures = screeningFailures(row.input, owner.id, screened?.failures ?? []);
+  if (!screened || screened.deny === null) {
+    const stopped = await stop(tx, at, 'message', { kind: 'message', input: row.input });
+    return { ...stopped, events: [...failures, ...stopped.events] };
+  }
+  await tx.update(input).set({ status: 'hook_blocked' }).where(eq(input.id, row.input));
+  const stopped = await stop(tx, at, 'rejected', { kind: 'rejected' });
+  const blocked = blockedEvent({ input: row.input, turn: owner.id }, screened.deny);
+  return { ...stopped, events: [...failures, blocked, ...stopped.events] };
+}
+
+const PENDING: Settled = { decision: { kind: 'pending', untilMs: 0 }, events: [] };
+
+async function settleYes(tx: Tx, at: Settling): Promise<Settled> {
+  const { row, stored, owner, judged } = at;
+  // It came between the look and the lock: look again.
+  if (judged === null) return PENDING;
+  if (judged === 'tool_gone') return await refuse(tx, at, { by: 'policy', text: TEXTS.gone });
   const { tool, judgement } = judged;
-  if (judgement.kind === 'denied') return await refuse(tx, stored, owner, judgement);
+  if (judgement.kind === 'denied') return await refuse(tx, at, judgement);
   const parsed = parseArguments(tool, judgement.args ?? row.asked.arguments);
-  if (!parsed.ok) return await refuse(tx, stored, owner, { by: 'arguments', text: parsed.text });
+  if (!parsed.ok) return await refuse(tx, at, { by: 'arguments', text: parsed.text });
   await changeArguments(tx, stored, row.editedArguments);
   return { decision: { kind: 'approved', ref: refOf(owner.id, tool, stored.ordinal, parsed, 'run') }, events: [] };
 }
 
 /** Data for the model; the turn goes on. */
-async function refuse(
-  tx: Tx,
-  stored: CallRow,
-  owner: TurnOwner,
-  { by, text }: Pick<Denied, 'by' | 'text'>,
-): Promise<Settled> {
+async function refuse(tx: Tx, at: Settling, { by, text }: Pick<Denied, 'by' | 'text'>): Promise<Settled> {
+  const { stored, owner } = at;
   await refuseCalls(tx, [stored.key], { status: 'denied', text, note: by });
+  await report(tx, at, by);
   return { decision: { kind: 'denied' }, events: [denied(owner.id, stored, by)] };
+}
+
+async function report(tx: Tx, { hooks, stored, owner }: Settling, by: string): Promise<void> {
+  const told = denialReport(hooks, { session: owner.session, turn: owner.id, call: stored }, by);
+  if (told) await storeReports(tx, [told]);
 }
 
 /** The fuse: this call and everything after it in the batch never start, and each result names the cause. */
 async function stop(
   tx: Tx,
-  { stored, owner }: Settling,
+  at: Settling,
   cause: Exclude<keyof typeof TEXTS, 'gone'>,
   decision: Decision,
 ): Promise<Settled> {
+  const { stored, owner } = at;
   await refuseCalls(tx, [stored.key], { status: 'denied', text: TEXTS[cause], note: cause });
   await refuseCalls(tx, await laterCalls(tx, stored.key), { status: 'fused', text: FUSED[cause], note: cause });
+  await report(tx, at, 'person');
   return { decision, events: [denied(owner.id, stored, 'person')] };
 }
 

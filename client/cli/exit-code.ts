@@ -13,7 +13,7 @@ const CODES: Readonly<Record<EndReason, number>> = {
   INTERRUPTED: 6,
 };
 
-/** A job that was withdrawn before it began counts as aborted. */
+/** A job that never began, withdrawn or kept back by a hook, counts as aborted. */
 export function exitCodeOf({ end }: Pick<JobEnd, 'end'>): number {
   return CODES[end?.reason ?? 'ABORTED'];
 }

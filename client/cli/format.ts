@@ -39,6 +39,13 @@ export function argumentSummary(raw: string, width: number): string {
   return oneLine(typeof shown[1] === 'string' ? shown[1] : JSON.stringify(shown[1]), width);
 }
 
+/** A job that came to rest without a turn. */
+export function neverBegan(hookBlocked: string | null): string {
+  return hookBlocked === null
+    ? '■ withdrawn before it began'
+    : `■ kept from beginning by a hook: ${printable(hookBlocked)}`;
+}
+
 const DECIDERS: Readonly<Record<Decider, string>> = {
   model: 'the model',
   runtime: 'the runtime',

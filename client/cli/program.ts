@@ -1,8 +1,9 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Argument, Command, InvalidArgumentError } from 'commander';
 import { approvals, decide } from './approval-commands.ts';
 import { cancel, events, ps, show, submit } from './job-commands.ts';
 import type { Output } from './output.ts';
 import { migrate, serve, work } from './serve.ts';
+import { plan } from './session-commands.ts';
 import { up } from './up.ts';
 
 /** The command line as commander wants it; `done` gets the exit code of the command that ran. */
@@ -11,6 +12,7 @@ export function buildProgram(output: Output, done: (code: number) => void): Comm
   addUp(program, output, done);
   addJobCommands(program, output, done);
   addApprovalCommands(program, output, done);
+  addSessionCommands(program, output, done);
   addServers(program, output, done);
   return program;
 }
@@ -41,6 +43,7 @@ function addJobCommands(program: Command, output: Output, done: (code: number) =
     .option('-a, --agent <name>', 'the agent; the first of the config if left out')
     .option('-t, --ticket <number>', 'your own number or title of it')
     .option('-w, --workspace <folder>', 'a folder under the workspace root; a new one if left out')
+    .option('--plan', 'plan first: it may change nothing but PLAN.md until `pawl plan <session> off`')
     .option('-f, --follow', 'watch it, and leave with the exit code of its end')
     .option(...JSON_OUT)
     .option(...CONFIG)
@@ -114,6 +117,19 @@ function addApprovalCommands(program: Command, output: Output, done: (code: numb
     );
 }
 
+function addSessionCommands(program: Command, output: Output, done: (code: number) => void): void {
+  program
+    .command('plan')
+    .description('let a session plan: while it is on, it may change nothing but PLAN.md')
+    .argument('<session>')
+    .addArgument(new Argument('<state>').choices(['on', 'off']))
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (session: string, state: 'on' | 'off', options: Flags) =>
+      done(await plan(session, state, options, output)),
+    );
+}
+
 interface Flags {
   config?: string;
   json?: boolean;
@@ -124,6 +140,7 @@ interface SubmitFlags extends Flags {
   agent?: string;
   ticket?: string;
   workspace?: string;
+  plan?: boolean;
   follow?: boolean;
 }
 

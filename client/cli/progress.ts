@@ -75,6 +75,8 @@ export class Progress {
         return this.#line('  ! cancel requested');
       case 'input.dropped':
         return this.#line(`  ! an input was dropped: ${event.status}`);
+      case 'stop_gate.answered':
+        return event.answer === 'block' ? this.#line(`  ! not finished yet: ${oneLine(text ?? '', NOTE_WIDTH)}`) : '';
       default:
         return '';
     }

@@ -10,6 +10,7 @@ import { guardHost } from './guard.ts';
 import { addJobRoutes } from './jobs.ts';
 import type { App } from './open-app.ts';
 import { problem } from './problem.ts';
+import { addSessionRoutes } from './sessions.ts';
 import { refuseFault } from './refuse-fault.ts';
 
 export interface AppOptions {
@@ -36,6 +37,7 @@ export function createApp(runs: Runs, options: AppOptions = {}): App {
   const tenant = options.tenant ?? 'default';
   addJobRoutes(app, runs, { tenant, heartbeatMs: options.heartbeatMs ?? HEARTBEAT_MS });
   addApprovalRoutes(app, runs, tenant);
+  addSessionRoutes(app, runs, tenant);
   app.get('/healthz', async (c) => {
     await runs.check();
     return c.json({ status: 'ok' });
@@ -62,6 +64,7 @@ const METHODS = [
   ['/v1/jobs/:id/cancel', 'POST'],
   ['/v1/approvals', 'GET'],
   ['/v1/approvals/:id', 'POST'],
+  ['/v1/sessions/:id/plan', 'PUT'],
 ] as const;
 
 /** A page of another site can send any other type without asking the browser for leave. */

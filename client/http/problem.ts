@@ -11,6 +11,7 @@ const PROBLEMS = {
   'origin-not-allowed': { status: 403, title: 'The Origin of the request is not ours' },
   'not-found': { status: 404, title: 'There is no such thing' },
   'unknown-job': { status: 404, title: 'There is no such job' },
+  'unknown-session': { status: 404, title: 'There is no such session' },
   'unknown-approval': { status: 404, title: 'There is no such approval' },
   'method-not-allowed': { status: 405, title: 'This address does not know that method' },
   'key-conflict': { status: 409, title: 'The Idempotency-Key was used for another body' },

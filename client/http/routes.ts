@@ -13,6 +13,9 @@ import {
   JobPath,
   JobWithResult,
   ListQuery,
+  PlanBody,
+  PlanSchema,
+  SessionPath,
   SubmitBody,
   SubmitHeaders,
   SubmittedSchema,
@@ -115,4 +118,19 @@ export const answerRoute = createRoute({
     body: { required: true, content: { 'application/json': { schema: AnswerBody } } },
   },
   responses: { 200: json('The answer that stands', AnsweredSchema), ...problems(400, 404, 409, 413, 415, 422) },
+});
+
+export const planRoute = createRoute({
+  method: 'put',
+  path: '/v1/sessions/{id}/plan',
+  operationId: 'setPlan',
+  summary: 'Set or take away the plan flag of a session',
+  description:
+    'While it is set, calls that change anything but PLAN.md are refused, whatever the permission mode is; for calls ' +
+    'that begin after it.',
+  request: {
+    params: SessionPath,
+    body: { required: true, content: { 'application/json': { schema: PlanBody } } },
+  },
+  responses: { 200: json('How it stands now', PlanSchema), ...problems(400, 404, 413, 415, 422) },
 });

@@ -36,6 +36,7 @@ const JobSchema = z
     createdAt: z.iso.datetime(),
     turn: z.string().nullable(),
     end: End.nullable(),
+    hookBlocked: z.string().nullable().openapi({ description: 'What a hook said that kept the job from beginning.' }),
   })
   .openapi('Job');
 
@@ -62,6 +63,10 @@ export const SubmitBody = z
       .string()
       .optional()
       .openapi({ description: 'A folder under the workspace root; one of its own if left out.' }),
+    plan: z
+      .boolean()
+      .optional()
+      .openapi({ description: 'Plan first: nothing but PLAN.md may be changed until the plan flag is taken away.' }),
   })
   .openapi('SubmitJob');
 
@@ -107,6 +112,19 @@ export const EventsQuery = z.object({
     .optional()
     .openapi({ description: 'For clients that can’t set Last-Event-ID.' }),
 });
+
+export const SessionPath = z.object({ id: z.string().openapi({ param: { name: 'id', in: 'path' } }) });
+
+export const PlanBody = z
+  .strictObject({
+    plan: z.boolean(),
+    by: z.string().min(1).max(200).optional().openapi({ description: 'Who wants it so; `api` if left out.' }),
+  })
+  .openapi('SetPlan');
+
+export const PlanSchema = z
+  .object({ plan: z.boolean(), changed: z.boolean().openapi({ description: 'False: it was so already.' }) })
+  .openapi('PlanState');
 
 export const ApprovalPath = z.object({ id: z.string().openapi({ param: { name: 'id', in: 'path' } }) });
 

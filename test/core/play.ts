@@ -1,7 +1,7 @@
 import fc, { type Arbitrary, type GeneratorValue } from 'fast-check';
 import { apply } from '../../workflows/core/apply.ts';
 import { startable } from '../../workflows/core/batch.ts';
-import type { Decision, GateVerdict } from '../../workflows/core/gate.ts';
+import type { Decision, GateVerdict, StopVerdict } from '../../workflows/core/gate.ts';
 import type { End } from '../../workflows/core/ends.ts';
 import { nextStep, type Step } from '../../workflows/core/next-step.ts';
 import type { ProviderFailure, SampleOutcome } from '../../workflows/core/sample-outcome.ts';
@@ -46,7 +46,7 @@ const usages = record({
   complete: fc.boolean(),
 });
 const statuses = fc.oneof(
-  { weight: 20, arbitrary: fc.constantFrom<CallStatus[]>('ok', 'error', 'stopped', 'unknown') },
+  { weight: 20, arbitrary: fc.constantFrom<CallStatus[]>('ok', 'error', 'stopped', 'unknown', 'denied') },
   { weight: 1, arbitrary: fc.constant<CallStatus>('unknown_ends_turn') },
 );
 const locks = fc.uniqueArray(record({ key: fc.constantFrom('f', 'g', 'h'), mode: fc.constantFrom('read', 'write') }), {
@@ -90,6 +90,11 @@ const replies = (
   empty: boolean,
   finish: Arbitrary<'stop' | 'length' | 'content_filter'>,
 ) => record({ kind: fc.constant('reply' as const), finish, empty: fc.constant(empty), calls: of, usage: usages });
+/** Final answers that hooks want to hear of. */
+const gated = replies(fc.constant([]), false, fc.constant('stop')).map((reply) => ({
+  ...reply,
+  stopGate: true as const,
+}));
 const failed = (of: Arbitrary<ProviderFailure>) =>
   fc.tuple(of, usages).map(([failure, usage]) => ({ ...failure, usage }));
 
@@ -101,6 +106,7 @@ const outcomes = (rough: number): Arbitrary<Bare> =>
     { weight: 100 - rough, arbitrary: replies(calls, false, fc.constantFrom('stop', 'stop', 'length')) },
     { weight: 8, arbitrary: replies(fc.constant([]), true, fc.constant('stop')) },
     { weight: 6, arbitrary: replies(fc.constant([]), false, fc.constantFrom('stop', 'length', 'content_filter')) },
+    { weight: 6, arbitrary: gated },
     { weight: 1, arbitrary: fc.constant<Bare>({ kind: 'needs_compaction', estimateTokens: 9 }) },
     { weight: 1, arbitrary: fc.constant<Bare>({ kind: 'attempts_lost', attempts: 10 }) },
   );
@@ -149,6 +155,8 @@ class World {
         return this.#sample(step);
       case 'runTools':
         return this.#runBatch();
+      case 'stopGate':
+        return this.#askStopGate();
       case 'rest':
         this.#meanwhile();
         this.#now += this.#cancel ? 0 : step.forMs;
@@ -216,6 +224,24 @@ class World {
     this.#recordStep(
       this.#pick(fc.nat, 60) === 0 ? { kind: 'failed', type: 'x.y', source: 'tool' } : { kind: 'batch_returned' },
     );
+  }
+
+  #askStopGate(): void {
+    this.#meanwhile();
+    const kinds = ['pass', 'block', 'block', 'block', 'stop'] as const;
+    const kind = this.#cancel ? 'pass' : this.#pick(() => fc.constantFrom(...kinds));
+    if (kind === 'block') this.#heads += 1;
+    const verdict = ((): StopVerdict => {
+      switch (kind) {
+        case 'pass':
+          return { kind };
+        case 'block':
+          return { kind, head: `h${this.#heads}` };
+        case 'stop':
+          return { kind, hook: 'StopGate 1' };
+      }
+    })();
+    this.#recordStep({ kind: 'stop_gate_answered', verdict });
   }
 
   #verdict(ordinal: number): GateVerdict {

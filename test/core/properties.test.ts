@@ -73,7 +73,8 @@ always('no budget is exceeded', ({ steps, heard, state }) => {
 const WAYS: Readonly<Record<string, readonly string[]>> = {
   queued: ['running', 'asking', 'denied', 'fused'],
   asking: ['queued', 'denied', 'fused'],
-  running: ['status'],
+  // A plan may have been set between the gate and the beginning.
+  running: ['status', 'denied'],
 };
 
 always('every call of a batch that came back has exactly one status, and began at most once', ({ heard }) => {
@@ -123,6 +124,20 @@ always('calls that conflict begin in the model’s order', ({ heard }) => {
 always('no input is lost, none is taken twice, all keep their order', ({ arrived, taken, state }) => {
   expect([...taken, ...state.inbox]).toEqual(arrived);
 });
+
+always(
+  'the stop gate is asked at most eight times, only about a final answer, and its stop is the end',
+  ({ heard, end, steps }) => {
+    const asks = steps.filter(({ step }) => step.kind === 'stopGate');
+    expect(asks.length).toBeLessThanOrEqual(POLICY.stopGate.asksPerTurn);
+    for (const { state } of asks) {
+      expect(state.phase.kind === 'stop_gate' && state.phase.end).toMatchObject({ detail: 'final_answer' });
+    }
+    const stopped = heard.some(({ event }) => event.kind === 'stop_gate_answered' && event.verdict.kind === 'stop');
+    if (stopped) expect(['hook_stop', 'user_cancel']).toContain(end?.detail);
+    else expect(end?.detail).not.toBe('hook_stop');
+  },
+);
 
 always('results of a batch are owed until a sample has taken them, and once', ({ steps }) => {
   for (const [at, { step }] of steps.entries()) {

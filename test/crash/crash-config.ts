@@ -1,4 +1,5 @@
 import type { Submission } from '../../client/submit.ts';
+import type { HookDefinition } from '../../worker/config/guards.ts';
 import { type Config, resolveConfig } from '../../worker/config/load.ts';
 import type { Boundary } from './kill-at.ts';
 
@@ -11,6 +12,8 @@ export interface ProcessOrder {
   /** Null: the process brings both servers itself, and owns them. */
   readonly servers: { readonly temporalAddress: string; readonly databaseUrl: string } | null;
   readonly dieAt: Boundary | null;
+  /** Hooks that write down what they are asked and told, in the folder of the run. */
+  readonly hooks?: boolean;
 }
 
 /** What it says when it is ready. */
@@ -25,12 +28,30 @@ export function submissionOf(run: string): Submission {
   return { tenant: 'default', key: run, text: run, workspace: 'ws' };
 }
 
+/** The gate blocks once a turn; of the three kinds of stop each is written down. */
+function hooksOf(folder: string): HookDefinition[] {
+  const ask =
+    'asked=$(cat); echo "$asked" >> "$0"; case "$asked" in *\'"stopHookActive":false\'*) echo More. >&2; exit 2; esac';
+  return [
+    { event: 'StopGate', run: { command: 'sh', args: ['-c', ask, `${folder}/asked`] } },
+    ...(['Stop', 'StopFailure', 'StopCancelled'] as const).map((event) => ({
+      event,
+      run: { command: 'sh', args: ['-c', 'cat >> "$0"', `${folder}/told`] },
+    })),
+  ];
+}
+
 /** The configuration that all processes of a run share. */
-export function crashConfig({ folder, taskQueue, providerUrl, servers }: Omit<ProcessOrder, 'dieAt'>): Config {
+export function crashConfig({ folder, taskQueue, providerUrl, servers, hooks }: Omit<ProcessOrder, 'dieAt'>): Config {
   const tools = ['read_file', 'write_file', 'edit_file', 'list_files', 'shell'];
   const agent = { name: 'tester', model: 'scripted', provider: 'scripted', instructions: 'You are tested.', tools };
   const config = resolveConfig(
-    { agents: [agent], providers: { scripted: { baseUrl: providerUrl, apiKeyEnv: null } }, taskQueue },
+    {
+      agents: [agent],
+      providers: { scripted: { baseUrl: providerUrl, apiKeyEnv: null } },
+      taskQueue,
+      hooks: hooks ? hooksOf(folder) : [],
+    },
     null,
   );
   return {

@@ -62,6 +62,7 @@ export interface CrashOptions {
   /** The shell command waits until its process is killed or `release` is called. */
   readonly holdShell?: boolean;
   readonly holdSampleAt?: number;
+  readonly hooks?: boolean;
 }
 
 export interface Child {
@@ -99,7 +100,8 @@ export class CrashRun {
     this.provider = provider.provider;
     this.held = holdSampleAt === undefined ? null : provider.hold(this.name, holdSampleAt);
     this.#own = servers === null;
-    this.#order = { folder: this.folder, taskQueue: this.name, providerUrl: this.provider.baseUrl, servers };
+    const { hooks = false } = options;
+    this.#order = { folder: this.folder, taskQueue: this.name, providerUrl: this.provider.baseUrl, servers, hooks };
     mkdirSync(join(this.folder, 'home'), { mode: 0o711 });
     symlinkSync(inject('bundleCache'), join(this.folder, 'home', 'cache'));
     prepareFiles(this.workspace, options.holdShell ?? false);

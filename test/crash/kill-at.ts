@@ -33,6 +33,8 @@ const COMMITS = {
   recordSettled: (text: string) => tells(text, 'effect.settled') && !tells(text, 'call.finished'),
   finishCall: (text: string) => tells(text, 'call.finished'),
   writeEnd: (text: string) => tells(text, 'turn.ended'),
+  stopGate: (text: string) => tells(text, 'stop_gate.answered'),
+  closeReport: (text: string) => text.includes('"acknowledged_at"') && text.includes('"outbox"."id"'),
   rest: (text: string) => tells(text, 'driver.ended'),
 } as const;
 

@@ -1,11 +1,11 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { session as sessionTable } from '../../activities/store/schema.ts';
+import { outbox } from '../../activities/store/schema.ts';
 import { callTools, type ChatRequest, countToolResults, lastUserText, type Reply, say } from '../../testing/index.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
+import { until } from '../support/until.ts';
 
 const EVERYTHING = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'));
 
@@ -15,7 +15,6 @@ const CALLS: Readonly<Record<string, { name: string; arguments: unknown }>> = {
   mcp: { name: 'mcp__all__echo', arguments: { message: 'over there' } },
   denied: { name: 'shell', arguments: { command: 'rm -rf /tmp/nothing' } },
   rewritten: { name: 'write_file', arguments: { path: 'a.txt', content: 'as the model wrote it' } },
-  planned: { name: 'shell', arguments: { command: 'touch made.txt' } },
 };
 
 function rules(request: ChatRequest): Reply {
@@ -71,15 +70,10 @@ it('what a hook rewrites is what runs', async () => {
   expect(readFileSync(file('a.txt'), 'utf8')).toBe('as the hook wrote it');
 });
 
-it('a planning session changes nothing, whatever the permission mode is', async () => {
-  const { db } = at.house.database;
-  mkdirSync(join(at.workspaces, 'planned'), { recursive: true });
-  const { session } = await at.submit('not yet', { workspace: 'planned' });
-  await at.ended(session);
-  await db.update(sessionTable).set({ plan: true }).where(eq(sessionTable.id, session));
-  await at.send(session, 'prompt', 'planned');
-  expect(await at.ended(session, 2)).toMatchObject({ endReason: 'COMPLETED' });
-  const result = (await at.transcript(session)).find((message) => message.kind === 'tool_result');
-  expect(result?.text).toMatch(/this session is planning/);
-  expect(existsSync(join(at.workspaces, 'planned', 'made.txt'))).toBe(false);
+// Reports cost a row each, and only where somebody wants to hear of them.
+it('nothing is kept for hooks that there are not', async () => {
+  const { session } = await run('denied');
+  await until('the rest', async () => (await at.events(session)).some(({ event }) => event.kind === 'driver.ended'));
+  const receivers = await at.house.database.db.selectDistinct({ receiver: outbox.receiver }).from(outbox);
+  expect(receivers.filter(({ receiver }) => !receiver.startsWith('session:'))).toEqual([]);
 });

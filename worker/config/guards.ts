@@ -6,6 +6,7 @@ import {
   type PermissionRule,
   type Permissions,
 } from '../../activities/gate/permissions.ts';
+import { isAsking } from '../../activities/gate/run-hook.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 
 /** Permissions of an agent, as a config file writes them. An agent without any runs its tools unasked (`bypass`). */
@@ -55,7 +56,15 @@ export const hookShape = z
   .refine(({ event, tool }) => tool === undefined || TOOL_EVENTS.some((about) => about === event), {
     path: ['tool'],
     message: `only ${TOOL_EVENTS.join(', ')} are about a tool`,
+  })
+  .refine(({ event, run }) => isAsking(event) || typeof run === 'function' || isShort(run.timeLimitMs), {
+    path: ['run', 'timeLimitMs'],
+    message: `a hook that is only told may take ${POLICY.hooks.limitMs} ms at most`,
   });
+
+function isShort(timeLimitMs: number | undefined): boolean {
+  return timeLimitMs === undefined || timeLimitMs <= POLICY.hooks.limitMs;
+}
 
 export function resolvePermissions(definition: PermissionsDefinition | undefined): Permissions {
   if (definition === undefined) return DEFAULT_PERMISSIONS;

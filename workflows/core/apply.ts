@@ -5,6 +5,7 @@ import { endOfCode, endOfFuse, endOfReply, endOfReport, endOfUnknownEffect } fro
 import { afterFailure } from './failures.ts';
 import { POLICY } from './policy.ts';
 import { NO_USAGE, type SampleOutcome, type Usage } from './sample-outcome.ts';
+import { beforeStop, stopGateAnswered } from './stop-gate.ts';
 import type { CallStatus } from './tools.ts';
 import type { TurnEvent } from './turn-event.ts';
 import { type BatchCall, endPhaseOf, FRESH_TRIES, isWaiting, type Phase, type TurnState } from './turn-state.ts';
@@ -30,6 +31,8 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
       return withCall(state, event.ordinal, event.status);
     case 'batch_returned':
       return batchReturned(state);
+    case 'stop_gate_answered':
+      return stopGateAnswered(state, event.verdict);
     case 'rested':
       return state.phase.kind === 'resting'
         ? { ...state, phase: { kind: 'ready' }, transition: 'retry_after_failure' }
@@ -100,7 +103,8 @@ function replied(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): Tu
   if (reply.finish === 'length') return ending(state, endOfReply(state, 'output_limit'));
   if (state.inbox.length > 0)
     return { ...state, phase: { kind: 'ready' }, tries: FRESH_TRIES, transition: 'input_arrived' };
-  return ending(state, endOfReply(state, 'final_answer'));
+  const end = endOfReply(state, 'final_answer');
+  return beforeStop(state, reply, end) ?? ending(state, end);
 }
 
 function calling(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): TurnState {

@@ -21,6 +21,14 @@ export type Decision =
   /** Nobody has answered yet. */
   | { readonly kind: 'pending'; readonly untilMs: number };
 
+/** What the hooks that are asked before an end said together. */
+export type StopVerdict =
+  | { readonly kind: 'pass' }
+  /** `head`: the chain with the reason behind it, as a message to the model. */
+  | { readonly kind: 'block'; readonly head: string }
+  /** `hook`: the name of the hook that wants an end now. */
+  | { readonly kind: 'stop'; readonly hook: string };
+
 /** How a waiting call stands: its row in the store is the one truth. */
 export type WaitLook =
   | { readonly kind: 'waiting'; readonly wait: string; readonly untilMs: number }

@@ -1,4 +1,5 @@
 import type { Decider, End, EndPhase, Signal } from './ends.ts';
+import type { StopVerdict } from './gate.ts';
 import type { InputKind } from './inputs.ts';
 import type { ProviderFailure, Usage } from './sample-outcome.ts';
 import type { CallStatus, Effect } from './tools.ts';
@@ -34,7 +35,15 @@ export type DriverEnd = 'queue_empty' | 'closed';
 export type JournalEvent =
   | { readonly kind: 'job.submitted'; readonly layer: 'driver'; readonly job: string; readonly input: string }
   | { readonly kind: 'input.accepted'; readonly layer: 'driver'; readonly input: string; readonly source: InputKind }
-  | { readonly kind: 'input.dropped'; readonly layer: 'driver'; readonly input: string; readonly status: string }
+  | {
+      readonly kind: 'input.dropped';
+      readonly layer: 'driver';
+      readonly input: string;
+      readonly status: string;
+      /** For `hook_blocked`: what the hook said. */
+      readonly why?: string;
+    }
+  | { readonly kind: 'plan.set'; readonly layer: 'driver'; readonly plan: boolean; readonly by: string | null }
   | { readonly kind: 'turn.opened'; readonly layer: 'turn'; readonly n: number; readonly input: string }
   | { readonly kind: 'input.joined'; readonly layer: 'turn'; readonly input: string; readonly message: string }
   | {
@@ -92,6 +101,19 @@ export type JournalEvent =
       readonly layer: 'batch' | 'turn' | 'driver';
       readonly hook: string;
       readonly why: string;
+    }
+  | {
+      readonly kind: 'stop_gate.answered';
+      readonly layer: 'turn';
+      readonly answer: StopVerdict['kind'];
+      /** Which ask of the turn it was. */
+      readonly asks: number;
+      /** The hook that blocked or stopped. */
+      readonly hook: string | null;
+      /** The message that holds the reason of a block. */
+      readonly message: string | null;
+      /** What a hook said that wants an end. */
+      readonly why: string | null;
     }
   | { readonly kind: 'call.started'; readonly layer: 'batch'; readonly key: string; readonly attempt: string }
   | {

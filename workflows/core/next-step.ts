@@ -2,6 +2,7 @@ import { undecided } from './batch.ts';
 import type { End } from './ends.ts';
 import { limitReached } from './limits.ts';
 import { POLICY } from './policy.ts';
+import { stopGateCount } from './stop-gate.ts';
 import type { BatchCall, Reminder, Transition, TurnState } from './turn-state.ts';
 
 /** What the loop does next, as a value. */
@@ -20,6 +21,7 @@ export type Step =
   | { readonly kind: 'awaitDecision'; readonly ordinal: number; readonly approval: string; readonly forMs: number }
   | { readonly kind: 'runTools' }
   | { readonly kind: 'rest'; readonly forMs: number }
+  | { readonly kind: 'stopGate'; readonly asks: number; readonly blocks: number }
   | { readonly kind: 'finish'; readonly end: End };
 
 /** Looks at the state and says what to do; changes nothing. `now` is ms since the epoch. */
@@ -37,6 +39,8 @@ export function nextStep(state: TurnState, now: number): Step {
       return { kind: 'compact' };
     case 'resting':
       return { kind: 'rest', forMs: Math.max(0, Math.min(phase.untilMs, state.limits.notAfterMs ?? Infinity) - now) };
+    case 'stop_gate':
+      return { kind: 'stopGate', ...stopGateCount(state) };
     case 'batch':
       return batchStep(phase.calls, now);
   }

@@ -24,6 +24,9 @@ export const POLICY = {
   waits: { askUserMs: 600_000, waitForMs: 86_400_000 },
   cleanup: { deadlineMs: 30_000 },
   hooks: { limitMs: 5_000, stopGateLimitMs: 600_000, outputBytes: 65_536 },
+  /** A lease outlives every hook it is held for. */
+  reports: { leaseMs: 30_000, atOnce: 5, rounds: 4 },
+  stopGate: { asksPerTurn: 8 },
   approval: { expiryMs: 24 * 3_600_000 },
   continueAsNew: { atHistoryEvents: 500 },
   session: { idleMs: 60_000, queueMax: 1_000, editLockMs: 300_000 },

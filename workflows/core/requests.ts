@@ -55,6 +55,17 @@ export interface WaitRequest {
   readonly interrupted: boolean;
 }
 
+/** Asks the stop gate whether the turn may end on its last reply. */
+export interface StopGateRequest {
+  readonly fence: RunIdentity;
+  /** The reply. */
+  readonly head: string;
+  /** Which ask of the turn this is, from 1. */
+  readonly asks: number;
+  /** How often the gate has blocked this turn before. */
+  readonly blocks: number;
+}
+
 /** What an answered, or expired, approval means for its call. */
 export interface DecisionRequest {
   readonly fence: RunIdentity;

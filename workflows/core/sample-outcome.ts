@@ -42,6 +42,8 @@ export type SampleOutcome = { readonly head: string } & (
       readonly empty: boolean;
       readonly calls: readonly CallRef[];
       readonly usage: Usage;
+      /** There are hooks that want to be asked before the turn ends on this reply. */
+      readonly stopGate?: true;
     }
   | { readonly kind: 'needs_compaction'; readonly estimateTokens: number }
   | { readonly kind: 'no_room'; readonly estimateTokens: number }

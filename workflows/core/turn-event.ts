@@ -1,4 +1,4 @@
-import type { Decision, GateVerdict } from './gate.ts';
+import type { Decision, GateVerdict, StopVerdict } from './gate.ts';
 import type { SampleOutcome } from './sample-outcome.ts';
 import type { CallStatus } from './tools.ts';
 
@@ -20,6 +20,7 @@ export type TurnEvent = { readonly atMs: number } & (
   | { readonly kind: 'call_started'; readonly ordinal: number }
   | { readonly kind: 'call_finished'; readonly ordinal: number; readonly status: CallStatus }
   | { readonly kind: 'batch_returned' }
+  | { readonly kind: 'stop_gate_answered'; readonly verdict: StopVerdict }
   | { readonly kind: 'rested' }
   | { readonly kind: 'inputs_arrived'; readonly inputs: readonly string[] }
   | { readonly kind: 'cancel_requested' }

@@ -20,6 +20,8 @@ export type Phase =
   | { readonly kind: 'compacting' }
   | { readonly kind: 'resting'; readonly untilMs: number; readonly cause: ProviderFailure['kind'] }
   | { readonly kind: 'batch'; readonly calls: readonly BatchCall[]; readonly fuse: Fuse | null }
+  /** The model is done, and whoever may object is asked; without objection the turn ends with `end`. */
+  | { readonly kind: 'stop_gate'; readonly end: End }
   | { readonly kind: 'ending'; readonly end: End };
 
 /** Why the loop goes round once more; recorded with each sample. */
@@ -31,6 +33,7 @@ export type Transition =
   | 'retry_after_failure'
   | 'resampled_empty'
   | 'resampled_doom_loop'
+  | 'stop_gate'
   | 'compacted';
 
 /** Fixed sentences that the runtime itself may put before the model, by code. */
@@ -58,6 +61,12 @@ export interface Tries {
 
 export const FRESH_TRIES: Tries = { transport: 0, rateLimit: 0, parkedMs: 0, auth: 0, empty: 0, doom: 0, cutCalls: 0 };
 
+/** How often the stop gate was asked in this turn, and how often it blocked. */
+export interface StopGateCount {
+  readonly asks: number;
+  readonly blocks: number;
+}
+
 /** The whole turn as one JSON value: query result, test fixture and continue-as-new argument. */
 export interface TurnState {
   readonly phase: Phase;
@@ -79,6 +88,8 @@ export interface TurnState {
   /** When the state last changed, ms since the epoch. */
   readonly atMs: number;
   readonly tries: Tries;
+  /** Absent until the gate is asked. */
+  readonly stopGate?: StopGateCount;
   readonly transition: Transition;
   /** An end that somebody outside the loop asked for; it wins at the next look. */
   readonly asked: End | null;
@@ -122,6 +133,7 @@ export function endPhaseOf(phase: Phase): EndPhase {
     case 'batch':
       if (phase.calls.some((call) => call.state === 'asking')) return 'gate';
       return onlyWaits(phase.calls) ? 'waiting' : 'tools';
+    case 'stop_gate':
     case 'ending':
       return 'ending';
   }

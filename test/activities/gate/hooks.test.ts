@@ -213,3 +213,54 @@ describe('a report', () => {
     });
   });
 });
+
+describe('the stop gate', () => {
+  const gate = (run: HookFunction | string): Hook =>
+    typeof run === 'string' ? { ...script(run), event: 'StopGate' } : { event: 'StopGate', run };
+  const askStop = (...hooks: Hook[]) => createHooks(hooks, folder).askStop(facts, never);
+  const failed = (why: string) => ({ kind: 'pass', failures: [{ hook: expect.stringContaining('StopGate 1'), why }] });
+
+  it.each<[string, HookFunction | string, unknown]>([
+    ['says nothing', 'exit 0', { kind: 'pass', failures: [] }],
+    ['lets it go on to its end', `echo '{"continue":true}'`, { kind: 'pass', failures: [] }],
+    ['blocks in JSON', `echo '{"decision":"block","reason":"no"}'`, { kind: 'block', reason: 'no', failures: [] }],
+    ['blocks by its exit code', 'echo no >&2; exit 2', { kind: 'block', reason: 'no', failures: [] }],
+    [
+      'blocks as a function',
+      () => ({ decision: 'block', reason: 'no' }),
+      { kind: 'block', reason: 'no', failures: [] },
+    ],
+    ['stops', `echo '{"continue":false,"stopReason":"enough"}'`, { kind: 'stop', why: 'enough', failures: [] }],
+    ['stops without a word', () => ({ continue: false }), { kind: 'stop', why: null, failures: [] }],
+    ['stops and blocks', `echo '{"continue":false,"decision":"block","reason":"no"}'`, { kind: 'stop', why: null }],
+    // A block that nobody can read must not look like a pass that nobody notices.
+    [
+      'blocks without a reason',
+      `echo '{"decision":"block"}'`,
+      failed('its answer is neither block nor continue: false'),
+    ],
+    ['answers another question', () => ({ deny: 'no' }), failed('its answer is neither block nor continue: false')],
+    ['prints garbage', 'echo lorem', failed('its output is not JSON')],
+    ['fails', 'exit 1', failed('exit code 1')],
+    ['hangs', "trap '' TERM; sleep 1000", failed('took longer than 500 ms')],
+  ])('a hook that %s', async (_, run, expected) => {
+    const hook = typeof run === 'string' ? { ...script(run, 500), event: 'StopGate' as const } : gate(run);
+    expect(await askStop(hook)).toMatchObject(expected as object);
+  });
+
+  it('all are asked in order with the same facts; the first block counts, a stop wins and is the last one asked', async () => {
+    const seen: unknown[] = [];
+    const said = (answer: Awaited<ReturnType<HookFunction>>) =>
+      gate((input) => {
+        seen.push({ ...input });
+        Object.assign(input, { args: 'changed' });
+        return answer;
+      });
+    const block = (reason: string) => said({ decision: 'block', reason });
+    expect(await askStop(block('one'), said(null), block('two'))).toMatchObject({ kind: 'block', reason: 'one' });
+    expect(seen).toEqual(Array(3).fill({ ...facts, event: 'StopGate' }));
+    const stopped = await askStop(block('one'), said({ continue: false, stopReason: 'enough' }), block('two'));
+    expect(stopped).toEqual({ kind: 'stop', hook: 'StopGate 2', why: 'enough', failures: [] });
+    expect(seen).toHaveLength(5);
+  });
+});

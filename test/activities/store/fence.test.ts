@@ -108,7 +108,11 @@ describe('after a reset the older run', () => {
     await expect(open(at.db, old, attempt, [linkOn(old.head, user('x'))])).rejects.toMatchObject(FENCED);
     await expect(closeSample(at.db, closing(old))).rejects.toMatchObject(FENCED);
     await expect(
-      startEffect(at.db, { fence: old.fence, key: keys[0]!, from: null, details: null }, identity('a')),
+      startEffect(
+        at.db,
+        { fence: old.fence, key: keys[0]!, from: null, details: null, mayInPlan: false },
+        identity('a'),
+      ),
     ).rejects.toMatchObject(FENCED);
     await expect(at.db.transaction((tx) => lockTurn(tx, old.fence))).rejects.toMatchObject(FENCED);
     expect(await at.db.select().from(turn).where(eq(turn.id, old.turn))).toEqual([before]);
@@ -149,14 +153,22 @@ describe('after the end', () => {
     await expect(open(at.db, seeded, { sample: id(), attempt: id() })).rejects.toMatchObject(ENDED);
     await expect(closeSample(at.db, closing(seeded))).rejects.toMatchObject(ENDED);
     await expect(
-      startEffect(at.db, { fence: seeded.fence, key: key!, from: null, details: null }, identity('a')),
+      startEffect(
+        at.db,
+        { fence: seeded.fence, key: key!, from: null, details: null, mayInPlan: false },
+        identity('a'),
+      ),
     ).rejects.toMatchObject(ENDED);
   });
 
   test('what the world did is still recorded', async () => {
     const seeded = await seedTurn(at.db);
     const [key] = await seedCalls(at.db, seeded, 'once');
-    await startEffect(at.db, { fence: seeded.fence, key: key!, from: null, details: null }, identity('a'));
+    await startEffect(
+      at.db,
+      { fence: seeded.fence, key: key!, from: null, details: null, mayInPlan: false },
+      identity('a'),
+    );
     const attempt = id('att');
     await open(at.db, seeded, { sample: id(), attempt });
     await end(seeded);

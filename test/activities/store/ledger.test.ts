@@ -27,12 +27,15 @@ async function once(): Promise<{ turn: SeededTurn; key: string }> {
   return { turn, key: key! };
 }
 
-const start = (on: { turn: SeededTurn; key: string }, attempt: string, from: string | null = null, leaseMs = 60_000) =>
-  startEffect(
-    at.db,
-    { fence: on.turn.fence, key: on.key, from, details: { before: attempt } },
-    identity(attempt, leaseMs),
-  );
+async function start(
+  on: { turn: SeededTurn; key: string },
+  attempt: string,
+  from: string | null = null,
+  leaseMs = 60_000,
+): Promise<boolean> {
+  const wanted = { fence: on.turn.fence, key: on.key, from, details: { before: attempt }, mayInPlan: false };
+  return (await startEffect(at.db, wanted, identity(attempt, leaseMs))) === 'started';
+}
 
 function closingOf(
   on: { turn: SeededTurn; key: string },

@@ -22,7 +22,7 @@ async function held(pid: number, { leaseMs, host = thisHost() }: { leaseMs: numb
   const process = { pid, started: startedAt(pid) ?? 'gone' };
   await startEffect(
     at.db,
-    { fence: turn.fence, key, from: null, details: null },
+    { fence: turn.fence, key, from: null, details: null, mayInPlan: false },
     { attempt: key, host, process, leaseMs },
   );
   const row = (await readCall(at.db, key))?.effect;

@@ -40,6 +40,7 @@ test.each<[readonly string[], RegExp]>([
   [['events', 'job_1'], /not running/],
   [['cancel', 'job_1'], /not running/],
   [['submit', 'fix it'], /not running/],
+  [['plan', 'ses_1', 'on'], /not running/],
   [['serve'], /not running/],
   [['worker'], /needs its key in OPENAI_API_KEY/],
   [['up', 'fix it'], /needs its key in OPENAI_API_KEY/],
@@ -61,6 +62,8 @@ test.each<[readonly string[], RegExp]>([
 test.each<[readonly string[], number]>([
   [['nothing'], 2],
   [['submit'], 2],
+  [['plan', 'ses_1'], 2],
+  [['plan', 'ses_1', 'maybe'], 2],
   [['ps', '--colour'], 2],
   [['serve', '--port', 'http'], 2],
   [['serve', '--port', '70000'], 2],

@@ -10,7 +10,7 @@ function stub(part: Partial<Runs> = {}): Runs {
   const unexpected = () => {
     throw new Error(`unexpected call, ${SECRET}`);
   };
-  const verbs = ['submit', 'get', 'list', 'events', 'cancel', 'show', 'ps', 'check'] as const;
+  const verbs = ['submit', 'get', 'list', 'events', 'cancel', 'show', 'ps', 'plan', 'check'] as const;
   return { ...(Object.fromEntries(verbs.map((verb) => [verb, unexpected])) as unknown as Runs), ...part };
 }
 

@@ -22,7 +22,10 @@ test.each([
   [{ event: 'Stop', tool: 'shell', run }, false],
   [{ event: 'Stop', run: 'told.sh' }, false],
   [{ event: 'Stop', run: { command: '' } }, false],
-  [{ event: 'Stop', run: { command: 'x', timeLimitMs: 600_001 } }, false],
+  [{ event: 'StopGate', run: { command: 'x', timeLimitMs: 600_000 } }, true],
+  [{ event: 'StopGate', run: { command: 'x', timeLimitMs: 600_001 } }, false],
+  // What is told is held by a lease that must outlive it.
+  [{ event: 'Stop', run: { command: 'x', timeLimitMs: 5_001 } }, false],
 ])('%# a hook is checked', (hook, expected) => {
   expect(hookShape.safeParse(hook).success).toBe(expected);
 });

@@ -1,0 +1,38 @@
+import { and, eq, ne } from 'drizzle-orm';
+import type { Db } from './database.ts';
+import { type NewEvent, recordEvents } from './events.ts';
+import { newId } from './ids.ts';
+import { session } from './schema.ts';
+
+export interface SetPlan {
+  readonly tenant: string;
+  readonly session: string;
+  readonly plan: boolean;
+  /** Who wants it so. */
+  readonly by: string;
+}
+
+/** Sets or takes away a session's plan flag; calls that begin after it heed it. `unknown`: no such session. */
+export async function setPlan(
+  db: Db,
+  { tenant, session: id, plan, by }: SetPlan,
+): Promise<'set' | 'as_it_was' | 'unknown'> {
+  return await db.transaction(async (tx) => {
+    const own = and(eq(session.id, id), eq(session.tenant, tenant));
+    const changed = await tx
+      .update(session)
+      .set({ plan })
+      .where(and(own, ne(session.plan, plan)))
+      .returning({ id: session.id });
+    if (changed.length > 0) {
+      await recordEvents(tx, id, [planEvent(plan, by)]);
+      return 'set';
+    }
+    return (await tx.$count(session, own)) > 0 ? 'as_it_was' : 'unknown';
+  });
+}
+
+/** Each change is one of its own. */
+export function planEvent(plan: boolean, by: string | null): NewEvent {
+  return { key: `plan/${newId('pln')}`, turn: null, event: { kind: 'plan.set', layer: 'driver', plan, by } };
+}

@@ -1,0 +1,107 @@
+import { and, asc, eq, inArray, isNull, or, sql } from 'drizzle-orm';
+import type { InputKind } from '../../workflows/core/inputs.ts';
+import type { HookEvent, HookFailure } from '../gate/hook-types.ts';
+import type { Db, Tx } from './database.ts';
+import { type NewEvent, recordEvents } from './events.ts';
+import { input, session } from './schema.ts';
+
+/** What people write; hooks may keep it from an agent. */
+const SCREENED: readonly InputKind[] = ['prompt', 'steer'];
+
+/** Which hooks there are, and what they have let pass: an input's id and its text as they saw it. */
+export interface Screening {
+  has(event: HookEvent): boolean;
+  readonly cleared: ReadonlyMap<string, string>;
+}
+
+export const UNSCREENED: Screening = { has: () => false, cleared: new Map() };
+
+/** An input that hooks must be asked about before a turn may have it. */
+export interface ToScreen {
+  readonly kind: 'screen';
+  readonly input: string;
+  readonly source: InputKind;
+  readonly text: string;
+  readonly sender: string | null;
+  readonly workspace: string;
+  /** The running turn that it would join. */
+  readonly turn: string | null;
+}
+
+type InputRow = typeof input.$inferSelect;
+type SessionRow = Pick<typeof session.$inferSelect, 'id' | 'workspacePath'>;
+
+/** What a turn had before was screened then. */
+export function toScreen(
+  row: InputRow,
+  { workspacePath: workspace }: SessionRow,
+  turn: string | null,
+  screening: Screening,
+): ToScreen | null {
+  const isNew = SCREENED.includes(row.kind) && !row.isLeftOver && screening.cleared.get(row.id) !== row.body;
+  if (!isNew || !screening.has('UserPromptSubmit')) return null;
+  return { kind: 'screen', input: row.id, source: row.kind, text: row.body, sender: row.sender, workspace, turn };
+}
+
+/** The first steer that is about to join a turn and that nobody was asked about. */
+export async function firstToScreen(
+  tx: Tx,
+  owner: SessionRow,
+  turn: string | null,
+  screening: Screening,
+): Promise<ToScreen | null> {
+  if (!screening.has('UserPromptSubmit')) return null;
+  const rows = await tx
+    .select()
+    .from(input)
+    .where(
+      and(
+        eq(input.session, owner.id),
+        eq(input.status, 'queued'),
+        inArray(input.kind, ['steer']),
+        or(isNull(input.editLockUntil), sql`${input.editLockUntil} < clock_timestamp()`),
+      ),
+    )
+    .orderBy(asc(input.seq));
+  for (const row of rows) {
+    const found = toScreen(row, owner, turn, screening);
+    if (found) return found;
+  }
+  return null;
+}
+
+/** Keeps an input from every turn, with what the hook said; nothing where it is not as the hook saw it any more. */
+export async function blockInput(
+  db: Db,
+  sessionId: string,
+  screened: ToScreen,
+  why: string,
+  failures: readonly HookFailure[],
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.select({ id: session.id }).from(session).where(eq(session.id, sessionId)).for('no key update');
+    const blocked = await tx
+      .update(input)
+      .set({ status: 'hook_blocked' })
+      .where(and(eq(input.id, screened.input), eq(input.status, 'queued'), eq(input.body, screened.text)))
+      .returning({ id: input.id });
+    const events = blocked.length > 0 ? [blockedEvent(screened, why)] : [];
+    await recordEvents(tx, sessionId, [...screeningFailures(screened.input, screened.turn, failures), ...events]);
+  });
+}
+
+export function blockedEvent({ input: id, turn }: Pick<ToScreen, 'input' | 'turn'>, why: string): NewEvent {
+  return {
+    key: `blocked/${id}`,
+    turn,
+    event: { kind: 'input.dropped', layer: 'driver', input: id, status: 'hook_blocked', why },
+  };
+}
+
+export function screeningFailures(id: string, turn: string | null, failures: readonly HookFailure[]): NewEvent[] {
+  return failures.map(({ hook, why }, n) => ({
+    key: `hook/${id}/${n}`,
+    turn,
+    event: { kind: 'hook.failed', layer: 'driver', hook, why },
+  }));
+}

@@ -1,0 +1,16 @@
+import type { Runs } from '../runs.ts';
+import type { App } from './open-app.ts';
+import { refuse } from './problem.ts';
+import { planRoute } from './routes.ts';
+
+export function addSessionRoutes(app: App, runs: Runs, tenant: string): void {
+  app.openapi(planRoute, async (c) => {
+    const { plan, by = 'api' } = c.req.valid('json');
+    const state = await runs.plan(tenant, c.req.valid('param').id, { plan, by });
+    return c.json(state ?? unknownSession(), 200);
+  });
+}
+
+function unknownSession(): never {
+  refuse('unknown-session', 'Check the id; a job names its session, and sessions of others are not shown.');
+}

@@ -1,0 +1,24 @@
+import { isCancellation } from '@temporalio/workflow';
+import { actingOn } from './activities.ts';
+import { eventOfFailure } from './cancellation.ts';
+import type { StopVerdict } from './core/gate.ts';
+import type { Step } from './core/next-step.ts';
+import { fenceOf } from './fence.ts';
+import type { TurnArgs } from './messages.ts';
+
+type Heard = { kind: 'stop_gate_answered'; verdict: StopVerdict } | ReturnType<typeof eventOfFailure>;
+
+/** Hooks may take minutes; a cancel does not wait for them. `head` is the reply that is asked about. */
+export async function askStopGate(
+  args: TurnArgs,
+  head: string,
+  { asks, blocks }: Step & { kind: 'stopGate' },
+): Promise<Heard> {
+  try {
+    const verdict = await actingOn(args.workspaceQueue).stopGate({ fence: fenceOf(args), head, asks, blocks });
+    return { kind: 'stop_gate_answered', verdict };
+  } catch (error) {
+    if (isCancellation(error)) return { kind: 'stop_gate_answered', verdict: { kind: 'pass' } };
+    return eventOfFailure(error);
+  }
+}
