@@ -87,8 +87,11 @@ export interface Tool<Args = unknown> {
   readonly settleAfterMs: number;
   /** Longest run of one call, ms. */
   readonly timeLimitMs: number;
-  /** Names of the resources a call touches, such as a path; only their keyed hashes leave the store. */
-  locks(args: Args): readonly { readonly resource: string; readonly mode: LockKey['mode'] }[];
+  /**
+   * Names of the resources a call touches: one resource, one name, however the arguments spell it (a path relative
+   * to `workspace`, the session's folder). Only their keyed hashes leave the store.
+   */
+  locks(args: Args, workspace: string): readonly { readonly resource: string; readonly mode: LockKey['mode'] }[];
   /** The principal argument. Without it no rule can look into a call, and those that try to `allow` do not fit. */
   subject?(args: Args): Subject;
   /** Set where a call changes nothing but the file that its subject names, inside the workspace. */

@@ -26,7 +26,7 @@ export const editFile = defineTool<Args>({
     'Replaces an exact piece of text in a file of the workspace. The old text must occur exactly once, unless replace_all is set.',
   input,
   effect: 'once',
-  locks: ({ path }) => [{ resource: lockName(path), mode: 'write' }],
+  locks: ({ path }, workspace) => [{ resource: lockName(workspace, path), mode: 'write' }],
   subject: ({ path }) => ({ kind: 'path', text: path }),
   within: 'workspace',
   // What is wrong is said by `run`, which meets it again.

@@ -22,7 +22,7 @@ export const listFiles = defineTool<z.output<typeof input>>({
     'Lists a folder of the workspace, sorted by name. Folders end with /, symbolic links with @ and are not entered; nor are .git and node_modules.',
   input,
   effect: 'none',
-  locks: ({ path }) => [{ resource: lockName(path), mode: 'read' }],
+  locks: ({ path }, workspace) => [{ resource: lockName(workspace, path), mode: 'read' }],
   subject: ({ path }) => ({ kind: 'path', text: path }),
   run: ({ path, depth }, context) =>
     answering(path, context, async () => {

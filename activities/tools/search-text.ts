@@ -29,7 +29,7 @@ export const searchText = defineTool<Args>({
   input,
   effect: 'none',
   timeLimitMs: LIMITS.timeMs + 10_000,
-  locks: ({ path }) => [{ resource: lockName(path), mode: 'read' }],
+  locks: ({ path }, workspace) => [{ resource: lockName(workspace, path), mode: 'read' }],
   subject: ({ path }) => ({ kind: 'tree', text: path }),
   run: (args, context) =>
     answering(args.path, context, async () => {

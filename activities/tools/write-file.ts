@@ -18,7 +18,7 @@ export const writeFile = defineTool<Args>({
     'Writes a whole text file in the workspace, new or in the place of an old one. To change a part, use edit_file.',
   input,
   effect: 'idempotent',
-  locks: ({ path }) => [{ resource: lockName(path), mode: 'write' }],
+  locks: ({ path }, workspace) => [{ resource: lockName(workspace, path), mode: 'write' }],
   subject: ({ path }) => ({ kind: 'path', text: path }),
   within: 'workspace',
   prepare: notes,
@@ -40,5 +40,5 @@ export const writeFile = defineTool<Args>({
 /** Hashes for the ledger; a fault here is no fault of the call: `run` will meet it again and say it. */
 async function notes({ path, content }: Args, context: ToolContext) {
   const before = await hashIfThere(context.workspace, path, context.signal).catch(() => null);
-  return { path: lockName(path), before, after: sha256(content) };
+  return { path: lockName(context.workspace, path), before, after: sha256(content) };
 }

@@ -1,11 +1,12 @@
 import type { CallRef, Verdict } from '../../workflows/core/tools.ts';
 import { lockKey, sha256 } from '../store/hash.ts';
+import type { TurnOwner } from '../store/owners.ts';
 import type { Tool } from '../tools/define-tool.ts';
 import type { ParsedArguments } from '../tools/parse-arguments.ts';
 
 /** A call as the workflow sees it: names of our own, hashes, no text of the model. */
 export function refOf(
-  turn: string,
+  { id, workspacePath }: Pick<TurnOwner, 'id' | 'workspacePath'>,
   tool: Tool,
   ordinal: number,
   parsed: ParsedArguments & { readonly ok: true },
@@ -17,7 +18,7 @@ export function refOf(
     runs: tool.runs,
     effect: tool.effect,
     argsHash: sha256(parsed.canonical),
-    locks: tool.locks(parsed.args).map(({ resource, mode }) => ({ key: lockKey(turn, resource), mode })),
+    locks: tool.locks(parsed.args, workspacePath).map(({ resource, mode }) => ({ key: lockKey(id, resource), mode })),
     verdict,
   };
 }

@@ -92,9 +92,7 @@ async function apply(tx: Tx, judged: Judged): Promise<{ verdict: GateVerdict; ev
     return { verdict, events: [opened.event] };
   }
   const parsed = parseArguments(tool, args);
-  const ref = parsed.ok
-    ? refOf(owner.id, tool, request.ordinal, parsed, 'run')
-    : answeredRef(request.ordinal, tool, '');
+  const ref = parsed.ok ? refOf(owner, tool, request.ordinal, parsed, 'run') : answeredRef(request.ordinal, tool, '');
   return { verdict: { kind: 'run', ref }, events: [] };
 }
 

@@ -85,7 +85,7 @@ function planCall(
     return { ref, row: { ...row, effect: ref.effect, argumentsHash: ref.argsHash, answer } };
   }
   const guarded = needsGate(found.tool, { plan: planOf(planning), hooks: deps.hooks, permissions });
-  const ref = refOf(owner.id, found.tool, ordinal, parsed, guarded ? 'gate' : 'run');
+  const ref = refOf(owner, found.tool, ordinal, parsed, guarded ? 'gate' : 'run');
   return { ref, row: { ...row, effect: ref.effect, argumentsHash: ref.argsHash, answer: null } };
 }
 

@@ -150,7 +150,7 @@ async function settleYes(tx: Tx, at: Settling): Promise<Settled> {
   const parsed = parseArguments(tool, judgement.args ?? row.asked.arguments);
   if (!parsed.ok) return await refuse(tx, at, { by: 'arguments', text: parsed.text });
   await changeArguments(tx, stored, row.editedArguments);
-  return { decision: { kind: 'approved', ref: refOf(owner.id, tool, stored.ordinal, parsed, 'run') }, events: [] };
+  return { decision: { kind: 'approved', ref: refOf(owner, tool, stored.ordinal, parsed, 'run') }, events: [] };
 }
 
 /** Data for the model; the turn goes on. */
