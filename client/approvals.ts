@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Db } from '../activities/store/database.ts';
-import { answerApproval, isSettled, openApprovals } from '../activities/store/approvals.ts';
+import { type Answered, answerApproval } from '../activities/store/answers.ts';
+import { isSettled, openApprovals } from '../activities/store/approvals.ts';
 import { newId } from '../activities/store/ids.ts';
 import type { ApprovalAnswer, Asked } from '../activities/store/schema.ts';
 import type { ClientEngine } from './engine.ts';
@@ -29,9 +30,9 @@ export type ApprovalAnswered =
   | { readonly kind: 'recorded' }
   /** The first answer stands, and is told again. */
   | { readonly kind: 'answered_before'; readonly answer: ApprovalAnswer; readonly by: string | null }
-  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' };
+  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' | 'moved_on' };
 
-interface ApprovalDeps {
+export interface ApprovalDeps {
   readonly db: Db;
   readonly engine: ClientEngine;
 }
@@ -44,7 +45,7 @@ export async function listApprovals(db: Db, tenant: string): Promise<readonly Op
     turn: row.turn,
     asked: row.asked,
     openedAt: row.createdAt.toISOString(),
-    expiresAt: row.expiresAt.toISOString(),
+    expiresAt: row.openUntil.toISOString(),
   }));
 }
 
@@ -57,25 +58,25 @@ export async function replyToApproval(
   at: { readonly tenant: string; readonly approval: string },
   reply: ApprovalReply,
 ): Promise<ApprovalAnswered | null> {
-  const { approval } = at;
-  const session = await onStore(() => sessionOf(db, at));
-  if (session === null) return null;
-  const { answer, by, editedArguments = null, text } = reply;
-  const message =
-    answer === 'message' && text !== undefined
-      ? { id: newId('in'), session, kind: 'steer' as const, text, sender: by }
-      : null;
-  const answered = await onStore(() =>
-    answerApproval(db, at.tenant, { approval, answer, by, editedArguments, message }),
-  );
-  if (answered.kind === 'unknown') return null;
-  if (answered.kind === 'late') {
-    await engine.look(answered.session);
-    return { kind: 'recorded' };
+  const { answer, by, editedArguments = null, text = null } = reply;
+  const given = { answer, by, editedArguments, text, input: newId('in') };
+  const answered = await onStore(() => answerApproval(db, at.tenant, at.approval, given));
+  switch (answered.kind) {
+    case 'unknown':
+      return null;
+    case 'recorded':
+    case 'late':
+      await tellAnswer({ db, engine }, answered);
+      return { kind: 'recorded' };
+    default:
+      return answered;
   }
-  if (answered.kind !== 'recorded') return answered;
-  await tell(db, engine, answered.turn, approval);
-  return { kind: 'recorded' };
+}
+
+/** The word after the row: to the turn that waits, or to the session that is to go on. */
+export async function tellAnswer({ db, engine }: ApprovalDeps, answered: Answered): Promise<void> {
+  if (answered.kind === 'late') await engine.look(answered.session);
+  if (answered.kind === 'recorded') await tell(db, engine, answered.turn, answered.approval);
 }
 
 const TELL = { everyMs: 100, atMostMs: 3_000 } as const;
@@ -90,13 +91,4 @@ async function tell(db: Db, engine: ClientEngine, turn: string, approval: string
     if (Date.now() > giveUpAt || (await onStore(() => isSettled(db, approval)))) return;
     await sleep(TELL.everyMs);
   }
-}
-
-async function sessionOf(db: Db, { tenant, approval }: { tenant: string; approval: string }): Promise<string | null> {
-  const { rows } = await db.$client.query<{ session: string }>(
-    `select s.id as session from pawl.approval a join pawl.turn t on t.id = a.turn join pawl.session s on s.id = t.session
-     where a.id = $1 and s.tenant = $2`,
-    [approval, tenant],
-  );
-  return rows[0]?.session ?? null;
 }

@@ -6,6 +6,7 @@ export type { FollowRequest, RunEvent } from './follow.ts';
 export type { CallText, TextEvent } from './hydrate.ts';
 export { JOB_STATES, type Job, type JobEnd, type JobState, type JobTurnEnd } from './job.ts';
 export type { TextDelta } from './live-attempts.ts';
+export type { OutsideEvent, ReportedEvent } from './outside-events.ts';
 export type { PlanState } from './plan.ts';
 export type { JobPage, ListRequest } from './read-jobs.ts';
 export { createRuns, type OpenJob, type Runs, type RunsOptions } from './runs.ts';

@@ -14,6 +14,7 @@ import { EngineAway, onStore } from './faults.ts';
 import { type PlanState, planSession } from './plan.ts';
 import { type FollowRequest, followJob, type RunEvent } from './follow.ts';
 import type { Job, JobEnd } from './job.ts';
+import { type OutsideEvent, reportEvent, type ReportedEvent } from './outside-events.ts';
 import { findJob, type JobPage, lastWords, listJobs, type ListRequest, openJobs } from './read-jobs.ts';
 import { type ShownJob, showJob } from './show.ts';
 import { type Catalogue, type Submission, submitJob, type Submitted } from './submit.ts';
@@ -54,6 +55,8 @@ export interface Runs {
     session: string,
     request: { readonly plan: boolean; readonly by: string },
   ): Promise<PlanState | null>;
+  /** Reports an event to a session (or to that of a job): it ends every open wait for its name. */
+  report(tenant: string, sessionOrJob: string, event: OutsideEvent): Promise<ReportedEvent | null>;
   ps(tenant: string): Promise<readonly OpenJob[]>;
   /** Throws StoreAway or EngineAway where one of the two does not answer. */
   check(): Promise<void>;
@@ -82,6 +85,7 @@ export function createRuns(options: RunsOptions): Runs {
     approvals: (tenant) => listApprovals(db, tenant),
     answer: (tenant, approval, reply) => replyToApproval({ db, engine }, { tenant, approval }, reply),
     plan: (tenant, session, request) => planSession(db, { tenant, session, ...request }),
+    report: (tenant, of, event) => reportEvent({ db, engine }, { tenant, of }, event),
     async ps(tenant) {
       const jobs = await onStore(() => openJobs(db, tenant));
       return await inGroups(jobs, (job) => compare(engine, job));

@@ -15,7 +15,7 @@ import { nextStep, type Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
 import type { CallRef } from './core/tools.ts';
 import type { TurnEvent } from './core/turn-event.ts';
-import type { TurnState } from './core/turn-state.ts';
+import { callsOf, type TurnState } from './core/turn-state.ts';
 import { cancelHeard, cancelRequested, eventOfFailure, turnFailure } from './cancellation.ts';
 import { answerWaits, approvalAnswered, forward, type TurnArgs, turnState } from './messages.ts';
 import { actingOn, endAttributes, store } from './activities.ts';
@@ -146,11 +146,11 @@ async function runBatch(turn: Turn): Promise<Heard> {
   const running = new Map<number, Promise<CallHeard>>();
   let broken: CallHeard['heard'] | null = null;
   for (;;) {
-    for (const call of cancelRequested() || broken ? [] : startable(callsOf(turn))) {
+    for (const call of cancelRequested() || broken ? [] : startable(callsNow(turn))) {
       turn.record({ kind: 'call_started', ordinal: call.ordinal });
       running.set(call.ordinal, call.runs === 'wait' ? runWait(turn, call) : runCall(turn, call));
     }
-    if (broken || endingCall(callsOf(turn))) dropWaits(turn, running);
+    if (broken || endingCall(callsNow(turn))) dropWaits(turn, running);
     if (running.size === 0) return broken ?? { kind: 'batch_returned' };
     const { ordinal, heard } = await firstOf([...running.values()]);
     running.delete(ordinal);
@@ -167,7 +167,7 @@ function firstOf<T>(works: readonly Promise<T>[]): Promise<T> {
 
 /** What is going to end has nothing to wait for; only what acts is waited for. */
 function dropWaits(turn: Turn, running: Map<number, unknown>): void {
-  for (const { ref } of callsOf(turn)) {
+  for (const { ref } of callsNow(turn)) {
     if (ref.runs === 'wait') running.delete(ref.ordinal);
   }
 }
@@ -177,9 +177,13 @@ interface CallHeard {
   readonly heard: Heard & { kind: 'call_finished' | 'failed' };
 }
 
-function callsOf(turn: Turn) {
-  const { phase } = turn.state();
-  return phase.kind === 'batch' ? phase.calls : [];
+function callsNow(turn: Turn) {
+  return callsOf(turn.state().phase);
+}
+
+/** The message whose calls run. */
+function assistantOf({ phase, head }: TurnState): string {
+  return phase.kind === 'carried' ? phase.assistant : head;
 }
 
 async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
@@ -187,7 +191,7 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
   const { ordinal, tool, effect, argsHash } = call;
   const fence = fenceOf(args);
   const work = actingOn(args.workspaceQueue).runTool.executeWithOptions({ summary: tool }, [
-    { fence, assistant: turn.state().head, ordinal, tool, effect, argsHash },
+    { fence, assistant: assistantOf(turn.state()), ordinal, tool, effect, argsHash },
   ]);
   try {
     return { ordinal, heard: { kind: 'call_finished', ordinal, status: await work } };
@@ -201,7 +205,7 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
 async function runWait(turn: Turn, { ordinal }: CallRef): Promise<CallHeard> {
   const request = { fence: fenceOf(turn.args), assistant: turn.state().head, ordinal };
   const isAnswered = () =>
-    callsOf(turn).some((call) => call.ref.ordinal === ordinal && call.state === 'waiting' && call.untilMs === 0);
+    callsNow(turn).some((call) => call.ref.ordinal === ordinal && call.state === 'waiting' && call.untilMs === 0);
   const isInterrupted = () => turn.state().inbox.length > 0;
   try {
     for (;;) {
@@ -237,7 +241,7 @@ async function gate(turn: Turn, step: Step & { kind: 'gate' }): Promise<Heard> {
 async function decisionOrExpiry(turn: Turn, step: Step & { kind: 'awaitDecision' }): Promise<Heard> {
   const { ordinal, approval } = step;
   const waitsStill = () => {
-    const call = callsOf(turn).find((each) => each.ref.ordinal === ordinal);
+    const call = callsNow(turn).find((each) => each.ref.ordinal === ordinal);
     return call?.state === 'asking' && call.untilMs > 0;
   };
   try {

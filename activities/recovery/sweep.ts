@@ -1,6 +1,7 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
+import { closeForgotten } from '../store/answers.ts';
 import { untoldAnswers } from '../store/approvals.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { cancel, turn } from '../store/schema.ts';
@@ -16,10 +17,11 @@ const AT_ONCE = 500;
 
 /**
  * Finds what a lost notice or a killed process left behind: waiting sessions are told, cancels are passed on,
- * dead turns get their end, effects that nobody could tell about are asked for again.
+ * waits that nobody answers are closed, dead turns get their end, effects that nobody could tell about are asked for again.
  */
 export async function sweep(deps: Deps): Promise<Swept> {
-  const waiting = await waitingSessions(deps);
+  const forgotten = await closeForgotten(deps.database.db, POLICY.waits.keptMs);
+  const waiting = [...new Set([...forgotten, ...(await waitingSessions(deps))])];
   for (const session of waiting) await deps.engine.look(session);
   for (const id of await cancelsUnheard(deps)) await deps.engine.requestCancel(turnWorkflowId(id));
   for (const { turn: id, approval } of await untoldAnswers(deps.database.db, POLICY.recovery.redeliverAfterMs)) {

@@ -1,4 +1,5 @@
 import type { Deps } from '../deps.ts';
+import { isRemoteName } from '../mcp/names.ts';
 import { recordEvents } from '../store/events.ts';
 import { type Advance, advance } from '../store/queue.ts';
 import { blockInput, screeningFailures, type ToScreen } from '../store/screening.ts';
@@ -10,6 +11,11 @@ export interface AdvanceRequest {
   readonly started: string | null;
 }
 
+/** An agent is pinned for longer than a deploy: a tool that went meanwhile is no longer offered. */
+function isThere({ tools }: Deps, name: string): boolean {
+  return isRemoteName(name) || tools.lookup(name).ok;
+}
+
 /** One look of a session at its queue: acknowledges, opens the next turn, or says what to forward. */
 export async function advanceSession(deps: Deps, request: AdvanceRequest): Promise<Advance> {
   const { db } = deps.database;
@@ -17,7 +23,7 @@ export async function advanceSession(deps: Deps, request: AdvanceRequest): Promi
   if (request.started === null) await deps.tools.refresh?.();
   const cleared = new Map<string, string>();
   const screening = { has: deps.hooks.has, cleared };
-  const describe = (names: readonly string[]) => deps.tools.describe(names);
+  const describe = (names: readonly string[]) => deps.tools.describe(names.filter((name) => isThere(deps, name)));
   for (;;) {
     const { next, stream } = await advance(db, request.session, request.started, describe, screening);
     if (stream !== null) deps.notifier.moved(stream);

@@ -1,8 +1,9 @@
-import { and, asc, eq, gt, inArray, isNull, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
+import type { JournalEvent } from '../../workflows/core/journal.ts';
+import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
-import { type NewEvent, recordEvents } from './events.ts';
+import type { NewEvent } from './events.ts';
 import { storable } from './hash.ts';
-import { insertInput, type NewInput } from './intake.ts';
 import { approval, type ApprovalAnswer, type Asked, call, effect, turn } from './schema.ts';
 
 export type ApprovalRow = typeof approval.$inferSelect;
@@ -47,72 +48,6 @@ export async function openApproval(
   };
 }
 
-export interface NewAnswer {
-  readonly approval: string;
-  readonly answer: Exclude<ApprovalAnswer, 'expired'>;
-  readonly by: string;
-  readonly editedArguments: string | null;
-  /** For `message`: what was typed. */
-  readonly message: NewInput | null;
-}
-
-export type Answered =
-  | { readonly kind: 'recorded'; readonly turn: string; readonly session: string }
-  /** It has its answer already; that one stands, and is told again. */
-  | { readonly kind: 'answered_before'; readonly answer: ApprovalAnswer; readonly by: string | null }
-  /** The turn has ended over it; the answer starts the next one. */
-  | { readonly kind: 'late'; readonly session: string }
-  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' }
-  | { readonly kind: 'unknown' };
-
-/** Records a person's answer, once: whoever comes second is told what the first one said. */
-export async function answerApproval(db: Db, tenant: string, given: NewAnswer): Promise<Answered> {
-  return await db.transaction(async (tx) => {
-    // The turn before its approval, as the turn's own activities lock them.
-    await tx.execute(sql`
-      select from pawl.turn t join pawl.approval a on a.turn = t.id where a.id = ${given.approval} for share of t`);
-    const { rows } = await tx.execute<Row>(sql`
-      select a.answer, a.answered_by as by, a.asked->>'kind' as kind, a.expires_at <= clock_timestamp() as expired, a.call, t.id as turn,
-             t.session, t.ended_at is not null as ended
-      from pawl.approval a join pawl.turn t on t.id = a.turn join pawl.session s on s.id = t.session
-      where a.id = ${given.approval} and s.tenant = ${tenant} for no key update of a`);
-    const [row] = rows;
-    if (!row) return { kind: 'unknown' };
-    if (row.answer) return { kind: 'answered_before', answer: row.answer, by: row.by };
-    const isWait = row.kind !== 'permission';
-    if (row.ended && !(isWait && given.message)) return { kind: 'stale', why: 'turn_ended' };
-    if (row.expired && !isWait) return { kind: 'stale', why: 'expired' };
-    if (given.message) {
-      const kind = isWait ? 'call_back' : 'steer';
-      await insertInput(tx, { ...given.message, kind, ...(row.ended ? {} : { turn: row.turn }) });
-    }
-    await tx
-      .update(approval)
-      .set({
-        answer: given.answer,
-        answeredBy: given.by,
-        answeredAt: sql`clock_timestamp()`,
-        editedArguments: given.editedArguments === null ? null : storable(given.editedArguments),
-        input: given.message?.id ?? null,
-      })
-      .where(eq(approval.id, given.approval));
-    await recordEvents(tx, row.session, [answeredEvent(given.approval, row.call, row.turn, given.answer, given.by)]);
-    if (row.ended) return { kind: 'late', session: row.session };
-    return { kind: 'recorded', turn: row.turn, session: row.session };
-  });
-}
-
-interface Row extends Record<string, unknown> {
-  readonly kind: Asked['kind'];
-  readonly answer: ApprovalAnswer | null;
-  readonly by: string | null;
-  readonly expired: boolean;
-  readonly ended: boolean;
-  readonly call: string;
-  readonly turn: string;
-  readonly session: string;
-}
-
 export function answeredEvent(
   id: string,
   key: string,
@@ -127,20 +62,40 @@ export function answeredEvent(
   };
 }
 
-/** Locks an approval; one whose time is over and that nobody answered becomes `expired` here. */
-export async function closeIfExpired(
-  tx: Tx,
-  id: string,
-): Promise<{ readonly row: ApprovalRow; readonly isNew: boolean }> {
-  const expired = await tx
+export function deniedEvent(
+  turnId: string,
+  key: string,
+  tool: string,
+  by: (JournalEvent & { kind: 'call.denied' })['by'],
+): NewEvent {
+  return { key: `denied/${key}`, turn: turnId, event: { kind: 'call.denied', layer: 'batch', key, tool, by } };
+}
+
+export interface LockedApproval {
+  readonly row: ApprovalRow;
+  /** Its time is over, by the database's clock. */
+  readonly isOver: boolean;
+  /** It became `expired` here. */
+  readonly isNew: boolean;
+}
+
+/** Locks an approval. One that nobody answered in time becomes `expired`, unless the turn is to end BLOCKED over it. */
+export async function closeIfExpired(tx: Tx, id: string): Promise<LockedApproval> {
+  const isOver = sql<boolean>`${approval.expiresAt} <= clock_timestamp()`;
+  const [found] = await tx
+    .select({ row: approval, isOver })
+    .from(approval)
+    .where(eq(approval.id, id))
+    .for('no key update');
+  if (!found) throw new Error('an approval vanished');
+  const { row } = found;
+  if (row.answer !== null || !found.isOver || row.asked.onExpiry === 'block') return { ...found, isNew: false };
+  const [expired] = await tx
     .update(approval)
     .set({ answer: 'expired', answeredAt: sql`clock_timestamp()` })
-    .where(and(eq(approval.id, id), isNull(approval.answer), sql`${approval.expiresAt} <= clock_timestamp()`))
+    .where(eq(approval.id, id))
     .returning();
-  if (expired[0]) return { row: expired[0], isNew: true };
-  const [row] = await tx.select().from(approval).where(eq(approval.id, id)).for('no key update');
-  if (!row) throw new Error('an approval vanished');
-  return { row, isNew: false };
+  return { row: expired ?? row, isOver: true, isNew: true };
 }
 
 /** Gives calls that will not run their result, and the ledger the word that they never began. */
@@ -153,7 +108,7 @@ export async function refuseCalls(
   await tx
     .update(call)
     .set({ status: told.status, result: storable(told.text), note: told.note, finishedAt: sql`clock_timestamp()` })
-    .where(and(inArray(call.key, [...keys]), isNull(call.status)));
+    .where(and(inArray(call.key, [...keys]), or(isNull(call.status), eq(call.status, 'blocked_on_approval'))));
   await tx
     .update(effect)
     .set({ state: 'settled_absent', settledAt: sql`clock_timestamp()` })
@@ -172,21 +127,42 @@ export async function laterCalls(tx: Tx, key: string): Promise<string[]> {
   return rows.map((row) => row.key);
 }
 
-/** What waits for a person in open turns of a tenant, oldest first. */
-export async function openApprovals(db: Db, tenant: string): Promise<(ApprovalRow & { session: string })[]> {
+/** The call waits on, beyond its turn: the ledger keeps it as intended, and a late yes may still have it made. */
+export async function keepWaiting(tx: Tx, key: string, text: string): Promise<void> {
+  await tx
+    .update(call)
+    .set({ status: 'blocked_on_approval', result: storable(text), note: 'awaiting_approval' })
+    .where(and(eq(call.key, key), isNull(call.status)));
+}
+
+/** An open wait, with its session and how long it stays open. */
+export type OpenWait = ApprovalRow & { readonly session: string; readonly openUntil: Date };
+
+/** What waits for a person or an event, oldest first: in open turns, and left by turns that ended BLOCKED over it. */
+export async function openApprovals(db: Db, tenant: string): Promise<OpenWait[]> {
+  const isLast = sql`not exists (select from pawl.turn later where later.session = ${turn.session} and later.n > ${turn.n})`;
+  const isQuestion = sql`${approval.asked}->>'kind' <> 'permission'`;
   const rows = await db
-    .select({ approval, session: turn.session })
+    .select({ approval, session: turn.session, endedAt: turn.endedAt })
     .from(approval)
     .innerJoin(turn, eq(turn.id, approval.turn))
     .where(
       and(
         isNull(approval.answer),
-        isNull(turn.endedAt),
+        or(isNull(turn.endedAt), and(eq(turn.endReason, 'BLOCKED'), or(isQuestion, isLast))),
         sql`exists (select from pawl.session s where s.id = ${turn.session} and s.tenant = ${tenant})`,
       ),
     )
     .orderBy(asc(approval.createdAt));
-  return rows.map((row) => ({ ...row.approval, session: row.session }));
+  return rows.map((row) => ({
+    ...row.approval,
+    session: row.session,
+    openUntil: openUntil(row.approval, row.endedAt),
+  }));
+}
+
+function openUntil({ expiresAt }: ApprovalRow, endedAt: Date | null): Date {
+  return endedAt === null ? expiresAt : new Date(endedAt.getTime() + POLICY.waits.keptMs);
 }
 
 /** Answers that their turn has not heard of: whoever gave them died before it could tell. */
@@ -198,7 +174,7 @@ export async function untoldAnswers(db: Db, olderThanMs: number): Promise<{ turn
   return rows;
 }
 
-/** The turn has drawn its conclusion from the answer. */
+/** The turn has drawn its conclusion: from the answer, or from there being none. */
 export async function markSettled(tx: Tx, id: string): Promise<void> {
   await tx.update(approval).set({ settledAt: sql`clock_timestamp()` }).where(eq(approval.id, id));
 }

@@ -1,10 +1,22 @@
 import { and, asc, desc, eq, inArray, isNull, notInArray, or, sql } from 'drizzle-orm';
 import { BACKGROUND, JOINS_RUNNING_TURN } from '../../workflows/core/inputs.ts';
 import type { Limits } from '../../workflows/core/policy.ts';
+import type { CarriedCall } from '../../workflows/core/turn-state.ts';
 import { turnIdOf } from '../../workflows/messages.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
-import { cancel, input, outbox, session, type StoredAgent, type StoredTool, toolList, turn } from './schema.ts';
+import {
+  approval,
+  call,
+  cancel,
+  input,
+  outbox,
+  session,
+  type StoredAgent,
+  type StoredTool,
+  toolList,
+  turn,
+} from './schema.ts';
 import { agentOf } from './definitions.ts';
 import { contentHash } from './hash.ts';
 import { reportRest, reportStart } from './session-reports.ts';
@@ -22,6 +34,8 @@ export interface OpenTurn {
   readonly limits: Limits;
   /** Somebody wanted it cancelled before its workflow could be told. */
   readonly cancelAsked: boolean;
+  /** The call that a late yes allowed: it is made first. */
+  readonly carried: CarriedCall | null;
 }
 
 /** What a session is to do next: its queue is the store's, the session workflow is the hand. */
@@ -124,6 +138,7 @@ async function joining(tx: Tx, turnId: string): Promise<string[]> {
         eq(input.status, 'forwarded'),
         isNull(input.message),
         inArray(input.kind, [...JOINS_RUNNING_TURN]),
+        sql`not ${isOfOpenWait}`,
       ),
     )
     .orderBy(asc(input.seq));
@@ -134,7 +149,7 @@ function unlocked() {
   return or(isNull(input.editLockUntil), sql`${input.editLockUntil} < clock_timestamp()`);
 }
 
-/** Left-over steering first, then people, then wake-ups; first in first out in each. */
+/** A late yes before the session goes on without it, left-over steering, people, wake-ups; first in first out in each. */
 async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<OpenTurn | ToScreen | null> {
   const { row, describe, screening } = at;
   const wasStopped = last?.endReason === 'ABORTED' && last.endDecidedBy === 'user';
@@ -143,7 +158,7 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
     .select()
     .from(input)
     .where(and(eq(input.session, row.id), eq(input.status, 'queued'), unlocked(), mayStart))
-    .orderBy(desc(input.isLeftOver), asc(input.class), asc(input.seq))
+    .orderBy(desc(isLateYes), desc(input.isLeftOver), asc(input.class), asc(input.seq))
     .limit(1);
   if (!next) return null;
   const unseen = toScreen(next, row, null, screening) ?? (await firstToScreen(tx, row, null, screening));
@@ -166,6 +181,7 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
     .update(input)
     .set({ status: 'forwarded', turn: opened.id, dispatchedAt: sql`clock_timestamp()` })
     .where(eq(input.id, next.id));
+  const carried = next.kind === 'call_back' ? await carriedBy(tx, opened) : null;
   const joined = await bindJoining(tx, opened.id, row.id);
   await reportStart(tx, row.id, opened.id, last?.id ?? null, screening);
   await recordEvents(tx, row.id, [
@@ -175,8 +191,14 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
       event: { kind: 'turn.opened', layer: 'turn', n, input: next.id },
     },
   ]);
-  return { ...described(row, opened, pinned), inputs: [next.id, ...joined], cancelAsked: false };
+  return { ...described(row, opened, pinned), inputs: [next.id, ...joined], cancelAsked: false, carried };
 }
+
+/** The answer to a call that still waits becomes its result; as a message it would cut other waits short. */
+const isOfOpenWait = sql`exists (
+  select from pawl.approval a where a.input = ${input.id} and a.turn = ${input.turn} and a.settled_at is null)`;
+
+const isLateYes = sql`exists (select from pawl.approval a where a.input = ${input.id} and a.answer = 'approved')`;
 
 async function storeToolList(tx: Tx, tools: readonly StoredTool[]): Promise<string> {
   const hash = contentHash(tools);
@@ -192,6 +214,7 @@ async function describeOpen(tx: Tx, row: SessionRow, open: TurnRow): Promise<Ope
     ...described(row, open, await agentOf(tx, open.agent)),
     inputs: [open.input, ...joined.filter((id) => id !== open.input)],
     cancelAsked: (await tx.$count(cancel, eq(cancel.turn, open.id))) > 0,
+    carried: await carriedBy(tx, open),
   };
 }
 
@@ -199,7 +222,7 @@ function described(
   row: SessionRow,
   open: Pick<TurnRow, 'id' | 'agent' | 'tools' | 'baseHead'>,
   pinned: StoredAgent,
-): Omit<OpenTurn, 'inputs' | 'cancelAsked'> {
+): Omit<OpenTurn, 'inputs' | 'cancelAsked' | 'carried'> {
   return {
     turn: open.id,
     agent: open.agent,
@@ -209,6 +232,28 @@ function described(
     head: open.baseHead,
     limits: pinned.limits,
   };
+}
+
+/** The call whose late yes opened this turn; one that came to any turn but the next allows nothing. */
+async function carriedBy(tx: Tx, open: Pick<TurnRow, 'session' | 'n' | 'input'>): Promise<CarriedCall | null> {
+  const [found] = await tx
+    .select({ call })
+    .from(approval)
+    .innerJoin(call, eq(call.key, approval.call))
+    .innerJoin(turn, eq(turn.id, approval.turn))
+    .where(
+      and(
+        eq(approval.input, open.input),
+        eq(approval.answer, 'approved'),
+        sql`${approval.asked}->>'kind' = 'permission'`,
+        eq(turn.session, open.session),
+        eq(turn.n, open.n - 1),
+      ),
+    );
+  if (!found) return null;
+  const { assistant, ordinal, tool, effect, argumentsHash: argsHash } = found.call;
+  const ref = { ordinal, tool, runs: 'activity', effect, argsHash, locks: [], verdict: 'run' } as const;
+  return { assistant, ref };
 }
 
 /** The driver came to rest: once for each last turn. */

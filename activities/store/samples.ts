@@ -6,19 +6,9 @@ import type { Db } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { type Fence, FenceRefused, readTurn } from './fence.ts';
 import { perDatabase } from './prepared.ts';
-import { call, delta, effect, input, usage } from './schema.ts';
+import { call, delta, effect, usage } from './schema.ts';
 import { type Link } from './transcript.ts';
 import { commitTurn, type NewCall, type TurnCommit } from './turn-commit.ts';
-
-/** Inputs in the order given. */
-export async function readInputs(db: Db, ids: readonly string[]): Promise<(typeof input.$inferSelect)[]> {
-  if (ids.length === 0) return [];
-  const rows = await db
-    .select()
-    .from(input)
-    .where(inArray(input.id, [...ids]));
-  return ids.flatMap((id) => rows.filter((row) => row.id === id));
-}
 
 const prepared = perDatabase((db) => ({
   results: db

@@ -325,26 +325,55 @@ export interface Asked {
 
 export type ApprovalAnswer = 'approved' | 'rejected' | 'cancelled' | 'message' | 'expired';
 
-export const approval = pawl.table('approval', {
-  id: text('id').primaryKey(),
-  call: text('call')
-    .notNull()
-    .references(() => call.key),
-  turn: text('turn')
-    .notNull()
-    .references(() => turn.id),
-  asked: jsonb('asked').$type<Asked>().notNull(),
-  answer: text('answer').$type<ApprovalAnswer>(),
-  /** Arguments that the person changed; validated again before they run. */
-  editedArguments: text('edited_arguments'),
-  /** The input that holds a message typed instead of an answer. */
-  input: text('input'),
-  answeredBy: text('answered_by'),
-  answeredAt: when('answered_at'),
-  settledAt: when('settled_at'),
-  expiresAt: when('expires_at').notNull(),
-  createdAt: created(),
-});
+export const approval = pawl.table(
+  'approval',
+  {
+    id: text('id').primaryKey(),
+    call: text('call')
+      .notNull()
+      .references(() => call.key),
+    turn: text('turn')
+      .notNull()
+      .references(() => turn.id),
+    asked: jsonb('asked').$type<Asked>().notNull(),
+    answer: text('answer').$type<ApprovalAnswer>(),
+    /** Arguments that the person changed; validated again before they run. */
+    editedArguments: text('edited_arguments'),
+    /** The input that holds a message typed instead of an answer, or that brings an answer after its turn's end. */
+    input: text('input'),
+    answeredBy: text('answered_by'),
+    answeredAt: when('answered_at'),
+    /** When its turn drew its conclusion. Without an answer: that it waits no longer, and leaves the wait open. */
+    settledAt: when('settled_at'),
+    expiresAt: when('expires_at').notNull(),
+    createdAt: created(),
+  },
+  (t) => [
+    index('approval_unanswered').on(t.turn).where(sql`${t.answer} is null`),
+    index('approval_by_input').on(t.input).where(sql`${t.input} is not null`),
+  ],
+);
+
+/** Something outside that somebody reported to a session, by name; the same id again is the same event. */
+export const outsideEvent = pawl.table(
+  'outside_event',
+  {
+    session: text('session')
+      .notNull()
+      .references(() => session.id),
+    id: text('id').notNull(),
+    name: text('name').notNull(),
+    body: text('body').notNull(),
+    sender: text('sender'),
+    /** How many waits it ended; 0: nothing has taken it yet. */
+    waits: integer('waits').notNull(),
+    createdAt: created(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.session, t.id] }),
+    index('outside_event_untaken').on(t.session, t.name, t.createdAt).where(sql`${t.waits} = 0`),
+  ],
+);
 
 /** Append-only; the hash covers the parent, so a head names the whole past. */
 export const message = pawl.table('message', {

@@ -69,12 +69,12 @@ export interface Fault {
   readonly message: string;
 }
 
-/** What a waiting call waits for. A `report` waits for nothing: the turn ends BLOCKED at once, with what it says. */
+/** What a waiting call waits for. A `report` does not wait: the turn ends BLOCKED at once, and what it says stays open. */
 export type WaitPlan =
   | { readonly kind: 'question'; readonly text: string; readonly forMs: number }
   | { readonly kind: 'event'; readonly text: string; readonly forMs: number }
   | { readonly kind: 'time'; readonly untilMs: number }
-  | { readonly kind: 'report'; readonly on: 'input' | 'event' };
+  | { readonly kind: 'report'; readonly on: 'question' | 'event'; readonly text: string };
 
 export interface Tool<Args = unknown> {
   readonly name: string;

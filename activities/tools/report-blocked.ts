@@ -10,5 +10,5 @@ export const reportBlocked = defineWait<z.output<typeof input>>({
   name: 'report_blocked',
   description: 'Ends the work here because it can’t go on without somebody or something else. Say what is needed.',
   input,
-  wait: ({ on }) => ({ kind: 'report', on: on === 'person' ? 'input' : 'event' }),
+  wait: ({ on, what }) => ({ kind: 'report', on: on === 'person' ? 'question' : 'event', text: what }),
 });

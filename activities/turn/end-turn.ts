@@ -6,9 +6,11 @@ import type { Deps } from '../deps.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { Tx } from '../store/database.ts';
 import { enterRun, FenceRefused, type FencedTurn, lockTurn, readTurn, sessionEndedBy } from '../store/fence.ts';
+import { lateYesOf } from '../store/inputs.ts';
 import { readResults } from '../store/samples.ts';
 import { type Link, loadChain } from '../store/transcript.ts';
 import { type EndAuthor, HeadMoved, type TurnEnding, writeEnd } from '../store/turn-end.ts';
+import { inputText } from './input-text.ts';
 import { resultMessages } from './results.ts';
 import { stopReason } from './stop-gate.ts';
 import { confirmRun, knownRuns } from './runs.ts';
@@ -88,7 +90,14 @@ async function owedMessages(deps: Deps, turn: string, chain: readonly Link[], en
   const calls = last?.body.kind === 'assistant' ? last.body.calls.length : 0;
   const answered = chain.slice(at + 1).filter(({ body }) => body.kind === 'tool_result').length;
   const results = last && calls > answered ? resultMessages(await readResults(deps.database.db, last.hash)) : [];
-  return [...results.slice(answered), ...marker(turn, end)];
+  return [...results.slice(answered), ...(await carriedOutcome(deps, turn, chain)), ...marker(turn, end)];
+}
+
+/** What became of the call that the turn opened with, where no sample has told it yet: it may have acted. */
+async function carriedOutcome({ database }: Deps, turn: string, chain: readonly Link[]): Promise<Message[]> {
+  const opener = await lateYesOf(database.db, turn);
+  if (!opener || chain.some(({ body }) => body.kind === 'user' && body.input === opener.id)) return [];
+  return [{ kind: 'user', text: inputText(opener), input: opener.id, source: opener.kind }];
 }
 
 function marker(turn: string, end: End): Message[] {

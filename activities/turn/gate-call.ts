@@ -5,7 +5,7 @@ import type { GateRequest } from '../../workflows/core/requests.ts';
 import type { Deps } from '../deps.ts';
 import { type Guards, type Judgement, judge } from '../gate/judge.ts';
 import { DENIAL_TEXTS } from '../gate/texts.ts';
-import { openApproval, refuseCalls } from '../store/approvals.ts';
+import { deniedEvent, openApproval, refuseCalls } from '../store/approvals.ts';
 import type { Tx } from '../store/database.ts';
 import { type NewEvent, recordEvents } from '../store/events.ts';
 import { enterRun, lockTurn } from '../store/fence.ts';
@@ -81,7 +81,7 @@ async function apply(tx: Tx, judged: Judged): Promise<{ verdict: GateVerdict; ev
     await refuseCalls(tx, [row.key], { status: 'denied', text, note: by });
     const report = denialReport(guards.hooks, { session: owner.session, turn: owner.id, call: row }, by);
     if (report) await storeReports(tx, [report]);
-    return { verdict: { kind: 'denied' }, events: [denied(owner.id, row, by)] };
+    return { verdict: { kind: 'denied' }, events: [deniedEvent(owner.id, row.key, row.tool, by)] };
   }
   const args = await changeArguments(tx, row, judgement.args);
   if (judgement.kind === 'ask') {
@@ -94,14 +94,6 @@ async function apply(tx: Tx, judged: Judged): Promise<{ verdict: GateVerdict; ev
   const parsed = parseArguments(tool, args);
   const ref = parsed.ok ? refOf(owner, tool, request.ordinal, parsed, 'run') : answeredRef(request.ordinal, tool, '');
   return { verdict: { kind: 'run', ref }, events: [] };
-}
-
-export function denied(turn: string, row: CallRow, by: (NewEvent['event'] & { kind: 'call.denied' })['by']): NewEvent {
-  return {
-    key: `denied/${row.key}`,
-    turn,
-    event: { kind: 'call.denied', layer: 'batch', key: row.key, tool: row.tool, by },
-  };
 }
 
 function hookFailures({ judgement, owner, row }: Judged): NewEvent[] {

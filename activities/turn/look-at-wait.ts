@@ -1,19 +1,20 @@
 import { ApplicationFailure } from '@temporalio/common';
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { WaitLook } from '../../workflows/core/gate.ts';
 import type { WaitRequest } from '../../workflows/core/requests.ts';
 import type { CallStatus } from '../../workflows/core/tools.ts';
 import type { Deps } from '../deps.ts';
-import { approvalIdOf, type ApprovalRow, markSettled, openApproval } from '../store/approvals.ts';
+import { answeredEvent, approvalIdOf, type ApprovalRow, markSettled, openApproval } from '../store/approvals.ts';
 import type { Tx } from '../store/database.ts';
-import { recordEvents } from '../store/events.ts';
+import { type NewEvent, recordEvents } from '../store/events.ts';
 import { enterRun, lockTurn } from '../store/fence.ts';
 import { effectKey, sha256, storable } from '../store/hash.ts';
 import { type CallRow, finished, readCall } from '../store/ledger.ts';
 import { ownerOf, type TurnOwner } from '../store/owners.ts';
 import { callReport } from '../reports/call-report.ts';
 import { storeReports } from '../store/reports.ts';
-import { call, commit, input } from '../store/schema.ts';
+import { takeEvent, type TakenEvent } from '../store/outside-events.ts';
+import { approval, type ApprovalAnswer, call, commit, input } from '../store/schema.ts';
 import { findCommit } from '../store/turn-commit.ts';
 import type { WaitPlan } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
@@ -51,55 +52,87 @@ async function lookIn(tx: Tx, at: Looking): Promise<WaitLook> {
   const { plan, request } = at;
   if (plan === null) return await over(tx, at, 'error', 'This tool no longer waits for anything.');
   if (plan.kind === 'report') {
-    const status = plan.on === 'input' ? 'blocked_on_input' : 'blocked_on_event';
-    return await over(tx, at, status, 'Noted. The work stops here until what is needed has come.');
+    const opened = await open(tx, at, { kind: plan.on, text: plan.text, forMs: 0 });
+    return await leaveOpen(tx, at, opened, 'Noted. The work stops here until what is needed has come.');
   }
-  if (request.interrupted) return await over(tx, at, 'ok', 'The wait was interrupted by a message, which follows.');
-  if (plan.kind === 'time') {
-    const untilMs = await pinned(tx, at, plan.untilMs);
-    if (untilMs <= Date.now()) return await over(tx, at, 'ok', 'The time is over.');
-    return { kind: 'waiting', wait: approvalIdOf(at.row.key), untilMs };
-  }
-  return await lookForAnswer(tx, at, plan);
+  if (plan.kind !== 'time') return await lookForAnswer(tx, at, plan);
+  if (request.interrupted) return await over(tx, at, 'ok', INTERRUPTED);
+  const untilMs = await pinned(tx, at, plan.untilMs);
+  if (untilMs <= Date.now()) return await over(tx, at, 'ok', 'The time is over.');
+  return { kind: 'waiting', wait: approvalIdOf(at.row.key), untilMs };
 }
 
-async function lookForAnswer(tx: Tx, at: Looking, plan: WaitPlan & { kind: 'question' | 'event' }): Promise<WaitLook> {
-  const { row, owner } = at;
-  const asked = {
-    kind: plan.kind,
-    tool: row.tool,
-    subject: plan.text,
-    arguments: row.arguments,
-    onExpiry: 'block',
-  } as const;
-  const opened = await openApproval(tx, { turn: owner.id, call: row.key, asked, expiryMs: plan.forMs });
-  const answer = opened.row.answer === null ? null : await answerText(tx, opened.row);
-  if (answer !== null) {
+/** What is asked or waited for outside the turn. */
+type Question = WaitPlan & { readonly kind: 'question' | 'event' };
+type Opened = Awaited<ReturnType<typeof openApproval>>;
+
+async function open(tx: Tx, { row, owner }: Looking, { kind, text, forMs }: Question): Promise<Opened> {
+  const asked = { kind, tool: row.tool, subject: text, arguments: row.arguments, onExpiry: 'block' } as const;
+  return await openApproval(tx, { turn: owner.id, call: row.key, asked, expiryMs: forMs });
+}
+
+/** The answer, if there is one; then a message that came between; then its time. */
+async function lookForAnswer(tx: Tx, at: Looking, plan: Question): Promise<WaitLook> {
+  const { owner, request } = at;
+  const opened = await open(tx, at, plan);
+  const taken = opened.row.answer === null && plan.kind === 'event' ? await takeEvent(tx, owner, plan.text) : null;
+  if (taken) return await happened(tx, at, opened, taken);
+  if (opened.row.answer !== null) {
     await markSettled(tx, opened.row.id);
-    return await over(tx, at, 'ok', answer);
+    return await over(tx, at, 'ok', await answerText(tx, opened.row));
   }
+  if (request.interrupted) return await withdraw(tx, at, opened);
   const untilMs = opened.row.expiresAt.getTime();
-  if (untilMs <= Date.now()) return await over(tx, at, STILL[plan.kind].status, STILL[plan.kind].text);
+  if (untilMs <= Date.now()) return await leaveOpen(tx, at, opened, STILL[plan.kind]);
   await recordEvents(tx, owner.session, [opened.event]);
   return { kind: 'waiting', wait: opened.row.id, untilMs };
 }
 
+const INTERRUPTED = 'The wait was interrupted by a message, which follows.';
+
+/** Nobody need answer it any more: the model reads the message, and asks again if it still wants to know. */
+async function withdraw(tx: Tx, at: Looking, opened: Opened): Promise<WaitLook> {
+  return await over(tx, at, 'ok', INTERRUPTED, await answerHere(tx, at, opened, 'cancelled', null));
+}
+
+/** It was reported before anybody waited for it. */
+async function happened(tx: Tx, at: Looking, opened: Opened, { body, sender }: TakenEvent): Promise<WaitLook> {
+  return await over(tx, at, 'ok', body || HAPPENED, await answerHere(tx, at, opened, 'message', sender));
+}
+
+const HAPPENED = 'It has happened.';
+
+/** An answer that the turn gives itself. Returns what to tell of it. */
+async function answerHere(
+  tx: Tx,
+  { row, owner }: Looking,
+  opened: Opened,
+  answer: ApprovalAnswer,
+  by: string | null,
+): Promise<NewEvent[]> {
+  const { id } = opened.row;
+  const now = sql`clock_timestamp()`;
+  await tx.update(approval).set({ answer, answeredBy: by, answeredAt: now, settledAt: now }).where(eq(approval.id, id));
+  return [opened.event, answeredEvent(id, row.key, owner.id, answer, by)];
+}
+
+/** The turn ends BLOCKED, and the wait stays open: its answer starts the next one. */
+async function leaveOpen(tx: Tx, at: Looking, opened: Opened, text: string): Promise<WaitLook> {
+  await markSettled(tx, opened.row.id);
+  const status = opened.row.asked.kind === 'question' ? 'blocked_on_input' : 'blocked_on_event';
+  return await over(tx, at, status, text, [opened.event]);
+}
+
 const STILL = {
-  question: {
-    status: 'blocked_on_input',
-    text: 'Still waiting: nobody has answered yet. The work stops here until then.',
-  },
-  event: {
-    status: 'blocked_on_event',
-    text: 'Still waiting: it has not happened yet. The work stops here until then.',
-  },
-} as const satisfies Record<string, { status: CallStatus; text: string }>;
+  question: 'Still waiting: nobody has answered yet. The work stops here until then.',
+  event: 'Still waiting: it has not happened yet. The work stops here until then.',
+} as const;
 
 /** The answer becomes this call's result, so its input is consumed by it. */
 async function answerText(tx: Tx, { answer, input: id }: ApprovalRow): Promise<string> {
   if (id === null) return `The person did not answer: ${answer}.`;
   const [row] = await tx.update(input).set({ status: 'consumed' }).where(eq(input.id, id)).returning();
-  return row?.body ?? 'The answer is gone.';
+  return row ? row.body || HAPPENED : 'The answer is gone.';
 }
 
 /** The time is fixed at the first look, whatever is repeated. */
@@ -111,7 +144,13 @@ async function pinned(tx: Tx, { row, owner, request }: Looking, untilMs: number)
   return untilMs;
 }
 
-async function over(tx: Tx, { row, owner, hooks }: Looking, status: CallStatus, text: string): Promise<WaitLook> {
+async function over(
+  tx: Tx,
+  { row, owner, hooks }: Looking,
+  status: CallStatus,
+  text: string,
+  before: readonly NewEvent[] = [],
+): Promise<WaitLook> {
   await tx
     .update(call)
     .set({ status, result: storable(text), finishedAt: new Date() })
@@ -119,6 +158,7 @@ async function over(tx: Tx, { row, owner, hooks }: Looking, status: CallStatus, 
   const report = callReport(hooks, { session: owner.session, turn: owner.id, call: row, status });
   if (report) await storeReports(tx, [report]);
   await recordEvents(tx, owner.session, [
+    ...before,
     finished({ key: row.key, turn: owner.id, tool: row.tool, status, note: null }),
   ]);
   return { kind: 'over', status };

@@ -1,11 +1,10 @@
 import type { RunIdentity } from '../../workflows/core/requests.ts';
 import { judgePlan } from '../gate/judge.ts';
 import { denialReport } from '../reports/call-report.ts';
-import { refuseCalls } from '../store/approvals.ts';
+import { deniedEvent, refuseCalls } from '../store/approvals.ts';
 import { recordEvents } from '../store/events.ts';
 import { lockTurn } from '../store/fence.ts';
 import { storeReports } from '../store/reports.ts';
-import { denied } from './gate-call.ts';
 import { planOf } from './guards.ts';
 import type { ToolAttempt } from './tool-attempt.ts';
 
@@ -24,7 +23,7 @@ export async function refuseInPlan(at: ToolAttempt, fence: RunIdentity, text: st
     await refuseCalls(tx, [call.key], { status: 'denied', text, note: 'plan' });
     const report = denialReport(deps.hooks, { session: owner.session, turn: owner.id, call }, 'plan');
     if (report) await storeReports(tx, [report]);
-    await recordEvents(tx, owner.session, [denied(owner.id, call, 'plan')]);
+    await recordEvents(tx, owner.session, [deniedEvent(owner.id, call.key, call.tool, 'plan')]);
   });
   deps.notifier.moved(owner.stream);
   deps.reporter.wake();

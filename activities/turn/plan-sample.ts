@@ -11,10 +11,12 @@ import { agentOf, toolsOf } from '../store/definitions.ts';
 import type { NewEvent } from '../store/events.ts';
 import { sha256 } from '../store/hash.ts';
 import type { TurnOwner } from '../store/owners.ts';
-import { readInputs, readResults } from '../store/samples.ts';
+import { readInputs } from '../store/inputs.ts';
+import { readResults } from '../store/samples.ts';
 import type { StoredTool } from '../store/schema.ts';
 import { chainOn, type Link, loadChain } from '../store/transcript.ts';
 import { readOutput } from '../tools/read-output.ts';
+import { inputText } from './input-text.ts';
 import { resultMessages } from './results.ts';
 
 /** Everything about a sample that is decided before a byte is sent. */
@@ -97,7 +99,7 @@ async function owedMessages(
     ),
     ...inputs
       .filter((row) => !present.has(row.id))
-      .map((row): Message => ({ kind: 'user', text: row.body, input: row.id, source: row.kind })),
+      .map((row): Message => ({ kind: 'user', text: inputText(row), input: row.id, source: row.kind })),
     ...request.reminders.map((code): Message => ({ kind: 'reminder', code, text: REMINDER_TEXTS[code] })),
   ];
 }

@@ -1,13 +1,13 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { POLICY } from '../../workflows/core/policy.ts';
-import type { RunToolRequest } from '../../workflows/core/requests.ts';
+import type { RunIdentity, RunToolRequest } from '../../workflows/core/requests.ts';
 import type { CallStatus } from '../../workflows/core/tools.ts';
 import type { Deps } from '../deps.ts';
 import { beating, lostSoFar } from '../heartbeat.ts';
 import { enterRun } from '../store/fence.ts';
 import { effectKey, sha256, storable } from '../store/hash.ts';
-import { ownerOf } from '../store/owners.ts';
+import { ownerOf, type TurnOwner } from '../store/owners.ts';
 import { newId } from '../store/ids.ts';
 import { type CallClosing, type CallRow, type EffectRow, finishCall, readCall } from '../store/ledger.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
@@ -17,6 +17,7 @@ import { callReport } from '../reports/call-report.ts';
 import { insist } from './insist.ts';
 import { CUT_TEXTS } from './results.ts';
 import { findTool } from './find-tool.ts';
+import { reopenCall } from './reopen-call.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 import { attemptRun, isStopped, type ToolAttempt } from './tool-attempt.ts';
 
@@ -56,8 +57,7 @@ async function attemptCall(
   const { db } = deps.database;
   await enterRun(db, request.fence, knownRuns, confirmRun(deps));
   const owner = await ownerOf(db, request.fence.turn);
-  const row = rememberedCall(deps, key) ?? (await readCall(db, key));
-  if (!row) throw ApplicationFailure.nonRetryable('The call is not in the store.', 'tool.call_missing');
+  const row = rememberedCall(deps, key) ?? (await callToMake(deps, owner, request.fence, key));
   if (row.call.status) return row.call.status;
   if (lostSoFar() >= POLICY.lostAttempts.ofOneCall) {
     throw ApplicationFailure.nonRetryable('Too many attempts of one call were lost.', 'tool.attempts_lost');
@@ -70,8 +70,28 @@ async function attemptCall(
   return outcome === 'denied' ? outcome : await keep(at, outcome);
 }
 
+/** As it is to be made: one of an earlier turn was allowed since, and is opened again first. */
+async function callToMake(deps: Deps, owner: TurnOwner, fence: RunIdentity, key: string): Promise<StoredCall> {
+  const row = await storedCall(deps, key);
+  const { status, turn } = row.call;
+  if (turn === owner.id || (status !== null && status !== 'blocked_on_approval')) return row;
+  await reopenCall(deps, owner, fence, row);
+  return await storedCall(deps, key);
+}
+
+interface StoredCall {
+  readonly call: CallRow;
+  readonly effect: EffectRow | null;
+}
+
+async function storedCall(deps: Deps, key: string): Promise<StoredCall> {
+  const row = await readCall(deps.database.db, key);
+  if (!row) throw ApplicationFailure.nonRetryable('The call is not in the store.', 'tool.call_missing');
+  return row;
+}
+
 /** A first attempt may take what this process stored itself; any later one looks into the store. */
-function rememberedCall(deps: Deps, key: string): { call: CallRow; effect: null } | null {
+function rememberedCall(deps: Deps, key: string): StoredCall | null {
   const call = deps.calls.take(key);
   return call && Context.current().info.attempt === 1 ? { call, effect: null } : null;
 }

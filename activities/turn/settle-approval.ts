@@ -7,9 +7,11 @@ import type { Hooks } from '../gate/hooks.ts';
 import { type Cleared, type Denied, judgeApproved } from '../gate/judge.ts';
 import {
   answeredEvent,
-  type ApprovalRow,
   closeIfExpired,
+  deniedEvent,
+  keepWaiting,
   laterCalls,
+  type LockedApproval,
   markSettled,
   refuseCalls,
 } from '../store/approvals.ts';
@@ -28,7 +30,6 @@ import { parseArguments } from '../tools/parse-arguments.ts';
 import { refOf } from './call-ref.ts';
 import { changeArguments } from './change-arguments.ts';
 import { findTool } from './find-tool.ts';
-import { denied } from './gate-call.ts';
 import { guardsOf } from './guards.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 
@@ -44,10 +45,11 @@ export async function settleApproval(deps: Deps, request: DecisionRequest): Prom
   const screened = await screenMessage(deps, owner, request.approval);
   const decision = await db.transaction(async (tx) => {
     await lockTurn(tx, request.fence);
-    const { row, isNew } = await closeIfExpired(tx, request.approval);
+    const locked = await closeIfExpired(tx, request.approval);
+    const { row, isNew } = locked;
     const [stored] = await tx.select().from(call).where(eq(call.key, row.call));
     if (!stored) throw new Error('the call of an approval is not in the store');
-    const settled = await settle(tx, { row, stored, owner, judged, screened, hooks: deps.hooks });
+    const settled = await settle(tx, { ...locked, stored, owner, judged, screened, hooks: deps.hooks });
     if (settled.decision.kind !== 'pending') await markSettled(tx, row.id);
     const expiry = isNew ? [answeredEvent(row.id, row.call, owner.id, 'expired', null)] : [];
     await recordEvents(tx, owner.session, [...expiry, ...settled.events]);
@@ -58,10 +60,10 @@ export async function settleApproval(deps: Deps, request: DecisionRequest): Prom
   return decision;
 }
 
-type Yes = { readonly tool: Tool; readonly judgement: Cleared | Denied } | 'tool_gone';
+export type Yes = { readonly tool: Tool; readonly judgement: Cleared | Denied } | 'tool_gone';
 
 /** Only a yes is judged; reading the workspace must not happen inside a transaction. Null: there was none yet. */
-async function judgeYes(deps: Deps, owner: TurnOwner, id: string): Promise<Yes | null> {
+export async function judgeYes(deps: Deps, owner: TurnOwner, id: string): Promise<Yes | null> {
   const { db } = deps.database;
   const [row] = await db.select().from(approval).where(eq(approval.id, id));
   if (row?.answer !== 'approved') return null;
@@ -89,8 +91,7 @@ async function screenMessage(deps: Deps, owner: TurnOwner, id: string): Promise<
   return await screenInput(deps, owner.session, { kind: 'screen', input: of, source, text, sender, ...at });
 }
 
-interface Settling {
-  readonly row: ApprovalRow;
+interface Settling extends Omit<LockedApproval, 'isNew'> {
   readonly stored: CallRow;
   readonly owner: TurnOwner;
   readonly judged: Yes | null;
@@ -104,14 +105,16 @@ interface Settled {
 }
 
 async function settle(tx: Tx, at: Settling): Promise<Settled> {
-  const { row } = at;
+  const { row, stored, isOver } = at;
+  // Concluded before; an answer that has come since is for the next turn.
+  if (stored.status === 'blocked_on_approval') return BLOCKED;
   switch (row.answer) {
     case null:
+      if (isOver) return await leaveOpen(tx, at);
       return { decision: { kind: 'pending', untilMs: row.expiresAt.getTime() }, events: [] };
     case 'approved':
       return await settleYes(tx, at);
     case 'expired':
-      if (row.asked.onExpiry === 'block') return await stop(tx, at, 'expired', { kind: 'expired' });
       return await refuse(tx, at, { by: 'policy', text: TEXTS.expired });
     case 'message':
       return await settleMessage(tx, at);
@@ -119,6 +122,15 @@ async function settle(tx: Tx, at: Settling): Promise<Settled> {
     case 'cancelled':
       return await stop(tx, at, row.answer, { kind: row.answer });
   }
+}
+
+const BLOCKED: Settled = { decision: { kind: 'expired' }, events: [] };
+
+/** The turn ends BLOCKED, and the question stays: a late yes still has the call made, by the turn that it opens. */
+async function leaveOpen(tx: Tx, { stored }: Settling): Promise<Settled> {
+  await keepWaiting(tx, stored.key, TEXTS.kept);
+  await refuseCalls(tx, await laterCalls(tx, stored.key), { status: 'fused', text: FUSED.kept, note: 'expired' });
+  return BLOCKED;
 }
 
 /** A message that a hook keeps from the agent leaves of the answer that the call is not to run. */
@@ -158,7 +170,7 @@ async function refuse(tx: Tx, at: Settling, { by, text }: Pick<Denied, 'by' | 't
   const { stored, owner } = at;
   await refuseCalls(tx, [stored.key], { status: 'denied', text, note: by });
   await report(tx, at, by);
-  return { decision: { kind: 'denied' }, events: [denied(owner.id, stored, by)] };
+  return { decision: { kind: 'denied' }, events: [deniedEvent(owner.id, stored.key, stored.tool, by)] };
 }
 
 async function report(tx: Tx, { hooks, stored, owner }: Settling, by: string): Promise<void> {
@@ -170,27 +182,28 @@ async function report(tx: Tx, { hooks, stored, owner }: Settling, by: string): P
 async function stop(
   tx: Tx,
   at: Settling,
-  cause: Exclude<keyof typeof TEXTS, 'gone'>,
+  cause: 'rejected' | 'cancelled' | 'message',
   decision: Decision,
 ): Promise<Settled> {
   const { stored, owner } = at;
   await refuseCalls(tx, [stored.key], { status: 'denied', text: TEXTS[cause], note: cause });
   await refuseCalls(tx, await laterCalls(tx, stored.key), { status: 'fused', text: FUSED[cause], note: cause });
   await report(tx, at, 'person');
-  return { decision, events: [denied(owner.id, stored, 'person')] };
+  return { decision, events: [deniedEvent(owner.id, stored.key, stored.tool, 'person')] };
 }
 
-const TEXTS = {
+export const TEXTS = {
   rejected: 'A person rejected this call. It did not run.',
   cancelled: 'A person cancelled here. The call did not run.',
   message: 'A person answered with a message instead of letting this call run; the message follows. It did not run.',
   expired: 'Nobody approved this call in time. It did not run.',
+  kept: 'Still waiting: nobody has approved this call yet. It has not run, and the work stops here until somebody decides.',
   gone: 'This tool no longer exists, so the approved call did not run.',
 } as const;
 
-const FUSED: Readonly<Record<Exclude<keyof typeof TEXTS, 'gone'>, string>> = {
+const FUSED = {
   rejected: 'Not started: a person rejected an earlier call of this batch.',
   cancelled: 'Not started: a person cancelled at an earlier call of this batch.',
   message: 'Not started: a person answered an earlier call of this batch with a message, which follows.',
-  expired: 'Not started: nobody approved an earlier call of this batch in time.',
-};
+  kept: 'Not started: nobody has approved an earlier call of this batch yet.',
+} as const;

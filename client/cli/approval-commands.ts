@@ -1,5 +1,6 @@
 import { SetupError } from '../../worker/setup-error.ts';
 import type { ApprovalReply, OpenApproval } from '../approvals.ts';
+import type { OutsideEvent, ReportedEvent } from '../outside-events.ts';
 import { EXIT } from './exit-code.ts';
 import { argumentSummary, duration, printable } from './format.ts';
 import type { Output } from './output.ts';
@@ -30,6 +31,12 @@ function approvalLine({ id, asked, turn, expiresAt }: OpenApproval, nowMs: numbe
   return `${id}  ${printable(asked.tool)} ${what}\n  asked by ${turn}, for another ${duration(Date.parse(expiresAt) - nowMs)}`;
 }
 
+const STALE = {
+  expired: 'its time is over, and the agent was told so',
+  turn_ended: 'its turn has ended',
+  moved_on: 'the session has gone on without it; the agent may ask again',
+} as const;
+
 const DONE = {
   approved: 'Approved; the call runs.',
   rejected: 'Rejected; the call and what follows it do not run, and the turn ends.',
@@ -48,8 +55,7 @@ export async function decide(
     const answered = await runs.answer(TENANT, approval, { ...reply, by: whoami() });
     if (!answered) throw new SetupError(`There is no approval ${approval}; \`pawl approvals\` lists the open ones.`);
     if (answered.kind === 'stale') {
-      const why = answered.why === 'expired' ? 'its time is over' : 'its turn has ended';
-      throw new SetupError(`Approval ${approval} can't be answered any more: ${why}.`);
+      throw new SetupError(`Approval ${approval} can't be answered any more: ${STALE[answered.why]}.`);
     }
     if (options.json) output.json({ approval, ...answered });
     else if (answered.kind === 'recorded') output.line(DONE[reply.answer]);
@@ -59,6 +65,29 @@ export async function decide(
       );
     return EXIT.ok;
   });
+}
+
+/** Reports an event to a session, or to that of a job. */
+export async function report(
+  of: string,
+  event: Omit<OutsideEvent, 'by'>,
+  options: Common,
+  output: Output,
+): Promise<number> {
+  if (event.name.trim() === '') throw new SetupError('The event has no name; say the one that the agent waits for.');
+  return await withRuns(options.config, async (runs) => {
+    const reported = await runs.report(TENANT, of, { ...event, by: whoami() });
+    if (!reported) throw new SetupError(`There is no job or session ${of}; \`pawl ps\` lists what is open.`);
+    if (options.json) output.json(reported);
+    else output.line(reportLine(reported));
+    return EXIT.ok;
+  });
+}
+
+function reportLine({ isNew, waits }: ReportedEvent): string {
+  if (!isNew) return 'This id had been reported before; nothing has changed.';
+  if (waits === 0) return 'Nothing waits for it now; it is kept for the rest of the running turn.';
+  return waits === 1 ? 'It ends one wait.' : `It ends ${waits} waits.`;
 }
 
 function requireJson(text: string): void {

@@ -1,5 +1,5 @@
 import { Argument, Command, InvalidArgumentError } from 'commander';
-import { approvals, decide } from './approval-commands.ts';
+import { approvals, decide, report } from './approval-commands.ts';
 import { cancel, events, ps, show, submit } from './job-commands.ts';
 import type { Output } from './output.ts';
 import { migrate, serve, work } from './serve.ts';
@@ -13,6 +13,7 @@ export function buildProgram(output: Output, done: (code: number) => void): Comm
   addJobCommands(program, output, done);
   addApprovalCommands(program, output, done);
   addSessionCommands(program, output, done);
+  addReport(program, output, done);
   addServers(program, output, done);
   return program;
 }
@@ -127,6 +128,21 @@ function addSessionCommands(program: Command, output: Output, done: (code: numbe
     .option(...CONFIG)
     .action(async (session: string, state: 'on' | 'off', options: Flags) =>
       done(await plan(session, state, options, output)),
+    );
+}
+
+function addReport(program: Command, output: Output, done: (code: number) => void): void {
+  program
+    .command('report')
+    .description('report an event that an agent waits for')
+    .argument('<job>', 'the job, or its session')
+    .argument('<event>', 'its name, as the agent waits for it')
+    .option('-m, --message <text>', 'what the agent is told of it')
+    .option('--id <id>', 'your own id of it: the same one again is the same event')
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (job: string, name: string, { message, id, ...options }: Flags & { message?: string; id?: string }) =>
+      done(await report(job, { name, text: message, id }, options, output)),
     );
 }
 

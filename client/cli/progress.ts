@@ -13,6 +13,7 @@ const MARKS: Readonly<Record<CallStatus, string>> = {
   unknown_ends_turn: '?',
   denied: '⊘',
   fused: '·',
+  blocked_on_approval: '…',
   blocked_on_input: '…',
   blocked_on_event: '…',
 };

@@ -65,6 +65,7 @@ const METHODS = [
   ['/v1/approvals', 'GET'],
   ['/v1/approvals/:id', 'POST'],
   ['/v1/sessions/:id/plan', 'PUT'],
+  ['/v1/sessions/:id/events/:name', 'POST'],
 ] as const;
 
 /** A page of another site can send any other type without asking the browser for leave. */

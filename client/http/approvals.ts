@@ -24,4 +24,5 @@ export function addApprovalRoutes(app: App, runs: Runs, tenant: string): void {
 const STALE = {
   expired: 'Its time was over before it was answered; the agent has been told that it was denied.',
   turn_ended: 'The turn that asked has ended, so the call will not run.',
+  moved_on: 'The session has gone on without it, so the call will not run; the agent may ask again.',
 } as const;

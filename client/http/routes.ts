@@ -7,6 +7,7 @@ import {
   ApprovalsSchema,
   CancelBody,
   CancelledSchema,
+  EventPath,
   EventsHeaders,
   EventsQuery,
   JobPageSchema,
@@ -16,6 +17,8 @@ import {
   PlanBody,
   PlanSchema,
   SessionPath,
+  ReportBody,
+  ReportedSchema,
   SubmitBody,
   SubmitHeaders,
   SubmittedSchema,
@@ -133,4 +136,19 @@ export const planRoute = createRoute({
     body: { required: true, content: { 'application/json': { schema: PlanBody } } },
   },
   responses: { 200: json('How it stands now', PlanSchema), ...problems(400, 404, 413, 415, 422) },
+});
+
+export const reportRoute = createRoute({
+  method: 'post',
+  path: '/v1/sessions/{id}/events/{name}',
+  operationId: 'reportEvent',
+  summary: 'Report an event that an agent may wait for',
+  description:
+    'Ends every open wait of the session for that name, also those that a BLOCKED turn has left. With none it is kept ' +
+    'for the rest of the running turn. The same id again is the same event.',
+  request: {
+    params: EventPath,
+    body: { required: true, content: { 'application/json': { schema: ReportBody } } },
+  },
+  responses: { 200: json('What it did', ReportedSchema), ...problems(400, 404, 413, 415, 422) },
 });

@@ -180,3 +180,28 @@ export const AnsweredSchema = z
     isNew: z.boolean().openapi({ description: 'False: it had this answer before, and that one stands.' }),
   })
   .openapi('AnsweredApproval');
+
+export const EventPath = z.object({
+  id: z.string().openapi({ param: { name: 'id', in: 'path' }, description: 'A session, or a job in it.' }),
+  name: z
+    .string()
+    .max(200)
+    .refine((name) => name.trim() !== '', 'the event has no name')
+    .openapi({ param: { name: 'name', in: 'path' }, example: 'build is done' }),
+});
+
+export const ReportBody = z
+  .strictObject({
+    id: z.string().min(1).max(200).optional().openapi({ description: 'The same id again is the same event.' }),
+    text: z.string().max(100_000).optional().openapi({ description: 'What the agent is told of it.' }),
+    by: z.string().min(1).max(200).optional().openapi({ description: 'Who reports; `api` if left out.' }),
+  })
+  .openapi('ReportEvent');
+
+export const ReportedSchema = z
+  .object({
+    id: z.string(),
+    isNew: z.boolean().openapi({ description: 'False: this id had brought it before.' }),
+    waits: z.number().int().openapi({ description: 'How many waits it ended.' }),
+  })
+  .openapi('ReportedEvent');

@@ -23,7 +23,13 @@ type Change = Partial<Omit<TurnState, 'limits' | 'tries'>> & {
 
 /** A turn that has just opened, changed where the test says so; frozen, so that nothing may write to it. */
 export function turn({ limits, tries, ...change }: Change = {}): TurnState {
-  const opened = openTurn({ head: 'h0', inputs: ['in_1'], limits: { ...DEFAULT_LIMITS, ...limits }, atMs: T0 });
+  const opened = openTurn({
+    head: 'h0',
+    inputs: ['in_1'],
+    limits: { ...DEFAULT_LIMITS, ...limits },
+    atMs: T0,
+    carried: null,
+  });
   return frozen({ ...opened, tries: { ...FRESH_TRIES, ...tries }, ...change });
 }
 

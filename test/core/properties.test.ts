@@ -72,10 +72,12 @@ always('no budget is exceeded', ({ steps, heard, state }) => {
 
 const WAYS: Readonly<Record<string, readonly string[]>> = {
   queued: ['running', 'asking', 'denied', 'fused'],
-  asking: ['queued', 'denied', 'fused'],
+  asking: ['queued', 'denied', 'fused', 'blocked_on_approval'],
   // A plan may have been set between the gate and the beginning.
   running: ['status', 'denied'],
 };
+
+const NAMED = new Set(['running', 'asking', 'queued', 'denied', 'fused', 'blocked_on_approval']);
 
 always('every call of a batch that came back has exactly one status, and began at most once', ({ heard }) => {
   for (const { before, event, after } of heard) {
@@ -88,10 +90,7 @@ always('every call of a batch that came back has exactly one status, and began a
       const next = now[ordinal]!.state;
       if (next === call.state) continue;
       // queued → (asking →) running → one status; a no goes from queued or asking, and nothing that was refused runs.
-      const to =
-        next === 'running' || next === 'asking' || next === 'queued' || next === 'denied' || next === 'fused'
-          ? next
-          : 'status';
+      const to = NAMED.has(next) ? next : 'status';
       expect(WAYS[call.state]).toContain(to);
     }
   }

@@ -36,7 +36,8 @@ export interface TestHouse {
   ended(session: string, n?: number, limitMs?: number): Promise<typeof turn.$inferSelect>;
   events(session: string): Promise<RecordedEvent[]>;
   transcript(session: string): Promise<Message[]>;
-  startWorker(): Promise<RunningWorker>;
+  /** `deployed`: what this worker's config has other than the house. */
+  startWorker(deployed?: Partial<Config>): Promise<RunningWorker>;
   close(): Promise<void>;
 }
 
@@ -114,11 +115,14 @@ export async function testHouse(options: TestHouseOptions = {}): Promise<TestHou
       const [row] = await db.select().from(session).where(eq(session.id, id)).orderBy(asc(session.id));
       return (await loadChain(db, chains, row?.head ?? '')).map((link) => link.body);
     },
-    async startWorker() {
-      const worker = await startWorker(house, {
-        log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
-        onFault: (error) => console.error(error),
-      });
+    async startWorker(deployed = {}) {
+      const worker = await startWorker(
+        { ...house, config: { ...house.config, ...deployed } },
+        {
+          log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
+          onFault: (error) => console.error(error),
+        },
+      );
       workers.add(worker);
       const stop = async () => {
         if (workers.delete(worker)) await worker.stop();

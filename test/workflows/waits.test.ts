@@ -14,6 +14,7 @@ const ASKS: Readonly<Record<string, { name: string; arguments: unknown }>> = {
   event: { name: 'wait_for', arguments: { event: 'the build is done' } },
   short: { name: 'wait_for', arguments: { event: 'never', seconds: 1 } },
   time: { name: 'wait_for', arguments: { seconds: 1 } },
+  'needs a person': { name: 'report_blocked', arguments: { on: 'person', what: 'The licence key.' } },
   blocked: { name: 'report_blocked', arguments: { on: 'event', what: 'The licence server must be up.' } },
 };
 
@@ -82,12 +83,17 @@ it('an event that is reported ends the wait for it', async () => {
   expect(await result(session)).toBe('The build is green.');
 });
 
-it('a steering message cuts a wait short and is read next', async () => {
+it('a steering message cuts a wait short and is read next; nobody need answer it any more', async () => {
   const { session } = await at.submit('event');
-  await open(session);
+  const { id } = await open(session);
   await at.send(session, 'steer', 'Never mind the build.');
   expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
   expect(await result(session)).toBe('The wait was interrupted by a message, which follows.');
+  expect(await runs.answer('default', id, { answer: 'message', by: 'ci', text: 'Green.' })).toEqual({
+    kind: 'answered_before',
+    answer: 'cancelled',
+    by: null,
+  });
   expect((await at.transcript(session)).map((message) => message.kind)).toEqual([
     'user',
     'assistant',
@@ -116,7 +122,10 @@ it('what has not come in time ends the turn BLOCKED, and comes in as the next tu
   });
   expect(await at.ended(session, 2)).toMatchObject({ endReason: 'COMPLETED' });
   const texts = (await at.transcript(session)).flatMap((message) => (message.kind === 'user' ? [message.text] : []));
-  expect(texts).toEqual(['short', 'It has happened.']);
+  expect(texts).toEqual([
+    'short',
+    'Meanwhile the event "never" which you waited for has been reported by ci:\nIt has happened.',
+  ]);
 });
 
 it('a report ends the turn BLOCKED at once', async () => {
@@ -125,6 +134,32 @@ it('a report ends the turn BLOCKED at once', async () => {
     endReason: 'BLOCKED',
     endDetail: 'external_dependency',
     endPhase: 'waiting',
+  });
+});
+
+it('what a report needs stays open: the answer starts the next turn, once', async () => {
+  const { session } = await at.submit('needs a person');
+  expect(await at.ended(session)).toMatchObject({ endReason: 'BLOCKED', endDetail: 'awaiting_input' });
+  const { id, asked, expiresAt } = await open(session);
+  expect(asked).toMatchObject({ kind: 'question', subject: 'The licence key.' });
+  expect(Date.parse(expiresAt)).toBeGreaterThan(Date.now() + 29 * 86_400_000);
+  await at.send(session, 'prompt', 'something else meanwhile');
+  await at.ended(session, 2);
+  // An answer in words is welcome also when the session has gone on.
+  expect(await runs.answer('default', id, { answer: 'message', by: 'pat', text: 'ABC-1' })).toEqual({
+    kind: 'recorded',
+  });
+  expect(await at.ended(session, 3)).toMatchObject({ endReason: 'COMPLETED' });
+  const texts = (await at.transcript(session)).flatMap((message) => (message.kind === 'user' ? [message.text] : []));
+  expect(texts).toEqual([
+    'needs a person',
+    'something else meanwhile',
+    'Meanwhile your question "The licence key." has been answered by pat:\nABC-1',
+  ]);
+  expect(await runs.answer('default', id, { answer: 'message', by: 'sam', text: 'ABC-2' })).toEqual({
+    kind: 'answered_before',
+    answer: 'message',
+    by: 'pat',
   });
 });
 

@@ -119,6 +119,7 @@ function calling(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): Tu
 }
 
 function batchReturned(state: TurnState): TurnState {
+  if (state.phase.kind === 'carried') return carriedReturned(state, state.phase.call);
   if (state.phase.kind !== 'batch') return state;
   const { calls, fuse } = state.phase;
   const kept: TurnState = { ...state, unappendedResults: calls.length };
@@ -138,13 +139,25 @@ function batchReturned(state: TurnState): TurnState {
   };
 }
 
+/** Its outcome reaches the model with the input that opened the turn, never as a second result; no step of this turn. */
+function carriedReturned(state: TurnState, call: BatchCall): TurnState {
+  if (endingCall([call])) return ending(state, endOfUnknownEffect());
+  if (!allReturned([call])) return state;
+  return { ...state, phase: { kind: 'ready' }, transition: 'carried_call' };
+}
+
 function withCall(state: TurnState, ordinal: number, to: 'running' | CallStatus): TurnState {
-  if (state.phase.kind !== 'batch') return state;
-  const calls = state.phase.calls.map(
-    (call): BatchCall =>
-      call.ref.ordinal === ordinal && mayBecome(call.state, to) ? { ref: call.ref, state: to } : call,
-  );
-  return { ...state, phase: { ...state.phase, calls } };
+  const { phase } = state;
+  const moved = (call: BatchCall): BatchCall =>
+    call.ref.ordinal === ordinal && mayBecome(call.state, to) ? { ref: call.ref, state: to } : call;
+  switch (phase.kind) {
+    case 'batch':
+      return { ...state, phase: { ...phase, calls: phase.calls.map(moved) } };
+    case 'carried':
+      return { ...state, phase: { ...phase, call: moved(phase.call) } };
+    default:
+      return state;
+  }
 }
 
 /** A call begins once and comes back once. */

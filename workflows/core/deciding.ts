@@ -62,7 +62,7 @@ function blown(state: TurnState, ordinal: number, cause: Fuse['cause']): TurnSta
   const asked = state.phase.calls.find((call) => call.ref.ordinal === ordinal);
   if (asked?.state !== 'asking') return state;
   const calls = state.phase.calls.map((call): BatchCall => {
-    if (call === asked) return { ref: call.ref, state: 'denied' };
+    if (call === asked) return { ref: call.ref, state: cause === 'expired' ? 'blocked_on_approval' : 'denied' };
     const isLater = call.ref.ordinal > ordinal && (call.state === 'queued' || call.state === 'asking');
     return isLater ? { ref: call.ref, state: 'fused' } : call;
   });

@@ -90,6 +90,13 @@ export type JournalEvent =
       readonly by: string | null;
     }
   | {
+      readonly kind: 'event.reported';
+      readonly layer: 'driver';
+      readonly event: string;
+      /** How many waits it ended; 0: it is kept for one that this turn may still open. */
+      readonly waits: number;
+    }
+  | {
       readonly kind: 'call.denied';
       readonly layer: 'batch';
       readonly key: string;

@@ -35,6 +35,8 @@ export function nextStep(state: TurnState, now: number): Step {
       const end = limitReached(state);
       return end ? { kind: 'finish', end } : sample(state);
     }
+    case 'carried':
+      return { kind: 'runTools' };
     case 'compacting':
       return { kind: 'compact' };
     case 'resting':

@@ -21,7 +21,8 @@ export const POLICY = {
     minimumRoomTokens: 3_000,
   },
   tools: { parallel: 10, resultChars: 30_000, killAfterMs: 5_000, heedMs: 10_000 },
-  waits: { askUserMs: 600_000, waitForMs: 86_400_000 },
+  /** `keptMs`: how long a turn that ended BLOCKED leaves its question open. */
+  waits: { askUserMs: 600_000, waitForMs: 86_400_000, keptMs: 30 * 86_400_000 },
   cleanup: { deadlineMs: 30_000 },
   hooks: { limitMs: 5_000, stopGateLimitMs: 600_000, outputBytes: 65_536 },
   /** A lease outlives every hook it is held for. */

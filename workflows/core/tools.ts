@@ -46,6 +46,8 @@ export type CallStatus =
   | 'denied'
   /** not started, because of a person’s answer to an earlier call of the batch */
   | 'fused'
+  /** nobody has approved it yet: the turn ends BLOCKED, and a late yes may still have it made */
+  | 'blocked_on_approval'
   /** a wait that is not over, or a report of the model: the turn ends BLOCKED on a person's answer */
   | 'blocked_on_input'
   /** the same, on something outside that is to happen */

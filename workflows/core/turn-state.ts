@@ -14,9 +14,17 @@ export type BatchCall = { readonly ref: CallRef } & (
   | { readonly state: 'waiting'; readonly approval: string; readonly untilMs: number }
 );
 
+/** A call that the turn before asked for, and that a person has allowed since: this turn opens with it. */
+export interface CarriedCall {
+  /** The message that asked for it; the ledger keeps it under the key it had. */
+  readonly assistant: string;
+  readonly ref: CallRef;
+}
+
 /** Where the loop stands. Fields belong to the phase that has them. */
 export type Phase =
   | { readonly kind: 'ready' }
+  | { readonly kind: 'carried'; readonly assistant: string; readonly call: BatchCall }
   | { readonly kind: 'compacting' }
   | { readonly kind: 'resting'; readonly untilMs: number; readonly cause: ProviderFailure['kind'] }
   | { readonly kind: 'batch'; readonly calls: readonly BatchCall[]; readonly fuse: Fuse | null }
@@ -27,6 +35,7 @@ export type Phase =
 /** Why the loop goes round once more; recorded with each sample. */
 export type Transition =
   | 'opened'
+  | 'carried_call'
   | 'continued'
   | 'tool_results'
   | 'input_arrived'
@@ -100,11 +109,12 @@ export interface TurnStart {
   readonly inputs: readonly string[];
   readonly limits: Limits;
   readonly atMs: number;
+  readonly carried: CarriedCall | null;
 }
 
 export function openTurn(start: TurnStart): TurnState {
   return {
-    phase: { kind: 'ready' },
+    phase: openingPhase(start.carried),
     head: start.head,
     step: 0,
     resample: 0,
@@ -121,11 +131,31 @@ export function openTurn(start: TurnStart): TurnState {
   };
 }
 
+/** What a late yes allowed is made before anything else; the model is asked when its outcome is known. */
+function openingPhase(carried: CarriedCall | null): Phase {
+  if (!carried) return { kind: 'ready' };
+  return { kind: 'carried', assistant: carried.assistant, call: { ref: carried.ref, state: 'queued' } };
+}
+
+/** The calls that may run now, or have come back. */
+export function callsOf(phase: Phase): readonly BatchCall[] {
+  switch (phase.kind) {
+    case 'batch':
+      return phase.calls;
+    case 'carried':
+      return [phase.call];
+    default:
+      return [];
+  }
+}
+
 /** The phase as an end names it. */
 export function endPhaseOf(phase: Phase): EndPhase {
   switch (phase.kind) {
     case 'ready':
       return 'sampling';
+    case 'carried':
+      return 'tools';
     case 'compacting':
       return 'compacting';
     case 'resting':

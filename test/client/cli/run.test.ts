@@ -41,6 +41,8 @@ test.each<[readonly string[], RegExp]>([
   [['cancel', 'job_1'], /not running/],
   [['submit', 'fix it'], /not running/],
   [['plan', 'ses_1', 'on'], /not running/],
+  [['report', 'job_1', 'build'], /not running/],
+  [['report', 'job_1', ' '], /has no name/],
   [['serve'], /not running/],
   [['worker'], /needs its key in OPENAI_API_KEY/],
   [['up', 'fix it'], /needs its key in OPENAI_API_KEY/],

@@ -10,7 +10,19 @@ function stub(part: Partial<Runs> = {}): Runs {
   const unexpected = () => {
     throw new Error(`unexpected call, ${SECRET}`);
   };
-  const verbs = ['submit', 'get', 'list', 'events', 'cancel', 'show', 'ps', 'plan', 'check'] as const;
+  const verbs = [
+    'submit',
+    'get',
+    'list',
+    'events',
+    'cancel',
+    'show',
+    'ps',
+    'plan',
+    'check',
+    'answer',
+    'report',
+  ] as const;
   return { ...(Object.fromEntries(verbs.map((verb) => [verb, unexpected])) as unknown as Runs), ...part };
 }
 
@@ -26,6 +38,9 @@ const refused = (submitted: Awaited<ReturnType<Runs['submit']>>) => stub({ submi
 
 const TICKET = post({ text: 'fix it' });
 const NOBODY = stub();
+const YES = post({ answer: 'approved', by: 'pat' }, JSON_BODY);
+const stale = (why: 'expired' | 'turn_ended' | 'moved_on') =>
+  stub({ answer: () => Promise.resolve({ kind: 'stale', why }) });
 
 describe('what goes wrong is a problem document', () => {
   test.each<[string, Runs, string, RequestInit, number, string, RegExp]>([
@@ -123,6 +138,45 @@ describe('what goes wrong is a problem document', () => {
       'bad-position',
       /event/,
     ],
+    [
+      'unknown approval',
+      stub({ answer: () => Promise.resolve(null) }),
+      '/v1/approvals/apr_1',
+      YES,
+      404,
+      'unknown-approval',
+      /id/,
+    ],
+    ['an approval past its time', stale('expired'), '/v1/approvals/apr_1', YES, 409, 'approval-stale', /time/],
+    ['an approval of an ended turn', stale('turn_ended'), '/v1/approvals/apr_1', YES, 409, 'approval-stale', /ended/],
+    ['an approval gone by', stale('moved_on'), '/v1/approvals/apr_1', YES, 409, 'approval-stale', /gone on/],
+    [
+      'an event of an unknown session',
+      stub({ report: () => Promise.resolve(null) }),
+      '/v1/sessions/ses_1/events/build',
+      post({}, JSON_BODY),
+      404,
+      'unknown-session',
+      /id/,
+    ],
+    [
+      'an event without a name',
+      NOBODY,
+      '/v1/sessions/ses_1/events/%20',
+      post({}, JSON_BODY),
+      400,
+      'bad-request',
+      /name/,
+    ],
+    [
+      'an event with a field that there is not',
+      NOBODY,
+      '/v1/sessions/ses_1/events/build',
+      post({ body: 'x' }, JSON_BODY),
+      422,
+      'bad-body',
+      /body/,
+    ],
     ['unknown address', NOBODY, '/v2', {}, 404, 'not-found', /openapi/],
     ['unknown method', NOBODY, '/v1/jobs/job_1', { method: 'DELETE' }, 405, 'method-not-allowed', /GET/],
     ['a fault of ours', NOBODY, '/v1/jobs', {}, 500, 'internal', /log/],
@@ -137,6 +191,20 @@ describe('what goes wrong is a problem document', () => {
     expect(text).not.toMatch(/secret|at .*\.ts:/);
     expect(response.headers.has('retry-after')).toBe(status === 503);
   });
+});
+
+test('an event is told to the session by its name', async () => {
+  const told: unknown[] = [];
+  const runs = stub({
+    report: (...args) => {
+      told.push(args);
+      return Promise.resolve({ id: 'e1', isNew: true, waits: 2 });
+    },
+  });
+  const path = '/v1/sessions/ses_1/events/build%20is%20done';
+  const response = await createApp(runs).request(path, post({ id: 'e1', text: 'green' }, JSON_BODY));
+  expect([response.status, await response.json()]).toEqual([200, { id: 'e1', isNew: true, waits: 2 }]);
+  expect(told).toEqual([['default', 'ses_1', { id: 'e1', name: 'build is done', text: 'green', by: 'api' }]]);
 });
 
 test('a client that goes is let go', async () => {

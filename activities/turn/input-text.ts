@@ -1,0 +1,70 @@
+import type { AnsweredWait, InputRow } from '../store/inputs.ts';
+import type { Asked } from '../store/schema.ts';
+import { fitText } from '../tools/text.ts';
+import { CUT_TEXTS } from './results.ts';
+
+const SHOWN_CHARS = 200;
+
+/** How an input reads to the model: as it was written, but an answer that comes after its turn names what waited. */
+export function inputText({ kind, body, answers }: InputRow): string {
+  if (!answers || kind !== 'call_back') return body;
+  const { asked } = answers.approval;
+  switch (asked.kind) {
+    case 'permission':
+      return aboutCall(answers, body);
+    case 'question':
+      return aboutWait(answers, body, `your question ${quoted(asked)}`, 'has been answered');
+    case 'event':
+      return aboutWait(answers, body, `the event ${quoted(asked)}`, 'which you waited for has been reported');
+  }
+}
+
+function aboutWait({ approval }: AnsweredWait, body: string, what: string, happened: string): string {
+  switch (approval.answer) {
+    case 'message':
+      return `Meanwhile ${what} ${happened}${by(approval)}${body === '' ? '.' : `:\n${body}`}`;
+    case 'expired':
+      return `Nothing has come about ${what} in all this time; do not wait for it any longer.`;
+    default:
+      return `About ${what} nothing will come: it was ${approval.answer}${by(approval)}.`;
+  }
+}
+
+function aboutCall(answers: AnsweredWait, body: string): string {
+  const { approval } = answers;
+  const what = nameOf(approval.asked);
+  switch (approval.answer) {
+    case 'approved':
+      return `${what} was approved${by(approval)}. ${outcomeOf(answers)}`;
+    case 'message':
+      return `${what} was not approved and has not run. Instead${by(approval)}:\n${body}`;
+    case 'expired':
+      return `${what} was not approved by anybody in all this time. It has not run, and will not.`;
+    default:
+      return `${what} was ${approval.answer}${by(approval)}. It has not run, and will not.`;
+  }
+}
+
+/** The tool's output comes last: nothing that stands in it can pass for a word of ours behind it. */
+function outcomeOf({ call, begun }: AnsweredWait): string {
+  const { status, result } = call;
+  if (status === 'blocked_on_approval')
+    return 'But the work had gone on without it, so it has not run. Make the call again if it is still needed.';
+  if (status === null) return begun ? CUT_TEXTS.unknown : 'But the turn was stopped before it began. It had no effect.';
+  if (status === 'denied') return `But it has not run: ${result ?? ''}`;
+  const kept = call.blob === null ? '' : ` The whole output is kept: read_output, id ${call.blob}.`;
+  const how = status === 'ok' ? 'It has been made now' : 'It has been tried now, and did not succeed';
+  return `${how}.${kept} All that follows is what the tool returned:\n${result ?? ''}`;
+}
+
+function nameOf({ tool, subject, arguments: args }: Asked): string {
+  return `The call of ${tool} that waited for approval (${fitText(subject ?? args, SHOWN_CHARS)})`;
+}
+
+function quoted({ subject }: Asked): string {
+  return `"${fitText(subject ?? '', SHOWN_CHARS)}"`;
+}
+
+function by({ answeredBy }: AnsweredWait['approval']): string {
+  return answeredBy === null ? '' : ` by ${fitText(answeredBy, SHOWN_CHARS)}`;
+}

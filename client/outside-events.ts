@@ -1,0 +1,47 @@
+import { sql } from 'drizzle-orm';
+import type { Db } from '../activities/store/database.ts';
+import { newId } from '../activities/store/ids.ts';
+import { storeOutsideEvent } from '../activities/store/outside-events.ts';
+import { type ApprovalDeps, tellAnswer } from './approvals.ts';
+import { onStore } from './faults.ts';
+
+/** Something that happened outside, for whoever waits for it by its name. */
+export interface OutsideEvent {
+  readonly name: string;
+  /** The same id again is the same event; one of its own if left out. */
+  readonly id?: string | undefined;
+  /** What the agent is told of it. */
+  readonly text?: string | undefined;
+  readonly by: string;
+}
+
+export interface ReportedEvent {
+  readonly id: string;
+  /** False: this id had brought it before. */
+  readonly isNew: boolean;
+  /** How many waits it ended; 0: it is kept for one that the running turn may still begin. */
+  readonly waits: number;
+}
+
+/** Delivers an event to every open wait for its name; `of` is a session or a job of it. Null: there is no such thing. */
+export async function reportEvent(
+  deps: ApprovalDeps,
+  at: { readonly tenant: string; readonly of: string },
+  event: OutsideEvent,
+): Promise<ReportedEvent | null> {
+  const session = await onStore(() => sessionOf(deps.db, at));
+  if (session === null) return null;
+  const { id = newId('evt'), name, text = '', by } = event;
+  const stored = await onStore(() => storeOutsideEvent(deps.db, { session, id, name: name.trim(), text, by }));
+  await Promise.all(stored.answered.map((answered) => tellAnswer(deps, answered)));
+  return { id, isNew: stored.isNew, waits: stored.waits };
+}
+
+async function sessionOf(db: Db, { tenant, of }: { tenant: string; of: string }): Promise<string | null> {
+  // No text with a NUL can be asked for.
+  if (of.includes('\0')) return null;
+  const { rows } = await db.execute<{ id: string }>(sql`
+    select s.id from pawl.session s where s.tenant = ${tenant}
+      and (s.id = ${of} or s.id = (select j.session from pawl.job j where j.id = ${of} and j.tenant = ${tenant}))`);
+  return rows[0]?.id ?? null;
+}
