@@ -4,10 +4,11 @@ import { startable } from '../../workflows/core/batch.ts';
 import type { Decision, GateVerdict, StopVerdict } from '../../workflows/core/gate.ts';
 import type { End } from '../../workflows/core/ends.ts';
 import { nextStep, type Step } from '../../workflows/core/next-step.ts';
+import { DEFAULT_LIMITS } from '../../workflows/core/policy.ts';
 import type { ProviderFailure, SampleOutcome } from '../../workflows/core/sample-outcome.ts';
 import type { CallRef, CallStatus } from '../../workflows/core/tools.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
-import type { TurnState } from '../../workflows/core/turn-state.ts';
+import { callsOf, openTurn, type TurnState } from '../../workflows/core/turn-state.ts';
 import { frozen, ref, T0, turn } from './fixtures.ts';
 
 /** One thing that the turn heard, with the state on either side of it. */
@@ -122,6 +123,14 @@ export function play(pick: GeneratorValue): Played {
   return world.over(null);
 }
 
+const carriedPhase = openTurn({
+  head: 'h0',
+  inputs: ['in_1'],
+  limits: DEFAULT_LIMITS,
+  atMs: T0,
+  carried: { assistant: 'before', ref: ref(0, { effect: 'once' }) },
+}).phase;
+
 class World {
   readonly #pick: GeneratorValue;
   readonly #rough: number;
@@ -139,7 +148,8 @@ class World {
     this.#pick = pick;
     this.#rough = pick(fc.constantFrom, 5, 40, 95);
     this.#cancels = pick(fc.boolean);
-    this.#state = turn({ limits: { maxSteps: pick(fc.nat, 8), maxTokens: 20_000, maxRunningMs: 3_600_000 } });
+    const opened = turn({ limits: { maxSteps: pick(fc.nat, 8), maxTokens: 20_000, maxRunningMs: 3_600_000 } });
+    this.#state = pick(fc.nat, 3) === 0 ? frozen({ ...opened, phase: carriedPhase }) : opened;
   }
 
   look(): Step {
@@ -289,7 +299,7 @@ class World {
   }
 
   #calls() {
-    return this.#state.phase.kind === 'batch' ? this.#state.phase.calls : [];
+    return callsOf(this.#state.phase);
   }
 
   /** What may happen while a step is under way. */

@@ -111,7 +111,7 @@ always('what may not run together never does, and never more than ten', ({ heard
 
 always('calls that conflict begin in the model’s order', ({ heard }) => {
   for (const { before, event } of heard) {
-    if (event.kind !== 'call_started') continue;
+    if (event.kind !== 'call_started' || before.phase.kind !== 'batch') continue;
     const calls = callsOf(before);
     const begins = calls[event.ordinal]!.ref;
     for (const earlier of calls.slice(0, event.ordinal).filter(isOpen)) {
@@ -167,9 +167,14 @@ always('time and usage only grow, and neither rests nor waits for a person are r
   for (const { before, event, after } of heard) {
     expect(after.runningMs - before.runningMs).toBe(isWaiting(before.phase) ? 0 : event.atMs - before.atMs);
     expect(after.usage.inputTokens).toBeGreaterThanOrEqual(before.usage.inputTokens);
-    expect(after.step - before.step).toBe(event.kind === 'batch_returned' && after.phase.kind === 'ready' ? 1 : 0);
+    expect(after.step - before.step).toBe(isRound(before, event, after) ? 1 : 0);
   }
 });
+
+/** What a late yes opened the turn with was a round of the turn before. */
+function isRound(before: TurnState, event: TurnEvent, after: TurnState): boolean {
+  return event.kind === 'batch_returned' && before.phase.kind === 'batch' && after.phase.kind === 'ready';
+}
 
 function callsOf(state: TurnState): readonly BatchCall[] {
   return state.phase.kind === 'batch' ? state.phase.calls : [];
