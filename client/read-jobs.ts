@@ -30,7 +30,7 @@ const stateSql = sql<JobState>`case
 
 const sortTime = sql<string>`to_char(${job.createdAt} at time zone 'utc', 'YYYY-MM-DD HH24:MI:SS.US"+00"')`;
 
-const newestTurn = sql`${turn.id} = (select t.id from pawl.turn t where t.input = ${job.input} order by t.n desc limit 1)`;
+const newestTurn = sql`${turn.id} = (select t.id from pawl.turn t where t.origin = ${job.input} order by t.n desc limit 1)`;
 
 /** Ids are ours: whatever else stands in a request names nothing. */
 function isJobId(id: string): boolean {

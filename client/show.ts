@@ -61,7 +61,7 @@ export interface ShownJob {
 
 /** Everything the store knows of a job, in the order in which it happened. */
 export async function showJob(db: Db, found: FoundJob): Promise<ShownJob> {
-  const ofJob = eq(turn.input, found.input);
+  const ofJob = eq(turn.origin, found.input);
   const [prompt] = await db.select({ body: input.body }).from(input).where(eq(input.id, found.input));
   const turns = await db.select().from(turn).where(ofJob).orderBy(asc(turn.n));
   const calls = await db
@@ -133,7 +133,7 @@ async function usageOf(db: Db, inputId: string): Promise<UsageSum> {
     })
     .from(usage)
     .innerJoin(turn, eq(turn.id, usage.turn))
-    .where(eq(turn.input, inputId));
+    .where(eq(turn.origin, inputId));
   return row ?? NOTHING;
 }
 

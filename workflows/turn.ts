@@ -15,7 +15,7 @@ import { nextStep, type Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
 import type { CallRef } from './core/tools.ts';
 import type { TurnEvent } from './core/turn-event.ts';
-import { callsOf, type TurnState } from './core/turn-state.ts';
+import { assistantOf, callsOf, type TurnState } from './core/turn-state.ts';
 import { cancelHeard, cancelRequested, eventOfFailure, turnFailure } from './cancellation.ts';
 import { answerWaits, approvalAnswered, forward, type TurnArgs, turnState } from './messages.ts';
 import { actingOn, endAttributes, store } from './activities.ts';
@@ -179,11 +179,6 @@ interface CallHeard {
 
 function callsNow(turn: Turn) {
   return callsOf(turn.state().phase);
-}
-
-/** The message whose calls run. */
-function assistantOf({ phase, head }: TurnState): string {
-  return phase.kind === 'carried' ? phase.assistant : head;
 }
 
 async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {

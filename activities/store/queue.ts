@@ -173,6 +173,7 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
     baseHead: row.head,
     head: row.head,
     input: next.id,
+    origin: await originOf(tx, next),
     agent: row.agent,
     tools,
   };
@@ -192,6 +193,17 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
     },
   ]);
   return { ...described(row, opened, pinned), inputs: [next.id, ...joined], cancelAsked: false, carried };
+}
+
+/** An answer goes on with what waited for it; anything else is work of its own. */
+async function originOf(tx: Tx, next: typeof input.$inferSelect): Promise<string> {
+  if (next.kind !== 'call_back') return next.id;
+  const [waited] = await tx
+    .select({ origin: turn.origin })
+    .from(approval)
+    .innerJoin(turn, eq(turn.id, approval.turn))
+    .where(eq(approval.input, next.id));
+  return waited?.origin ?? next.id;
 }
 
 /** The answer to a call that still waits becomes its result; as a message it would cut other waits short. */

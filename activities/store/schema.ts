@@ -155,6 +155,10 @@ export const turn = pawl.table(
     input: text('input')
       .notNull()
       .references(() => input.id),
+    /** The input whose work this is: its own, or, where the answer to a wait opened it, that of the turn that waited. */
+    origin: text('origin')
+      .notNull()
+      .references(() => input.id),
     agent: text('agent')
       .notNull()
       .references(() => agent.hash),
@@ -176,6 +180,7 @@ export const turn = pawl.table(
   },
   (t) => [
     uniqueIndex('turn_of_session').on(t.session, t.n),
+    index('turn_by_origin').on(t.origin, t.n),
     uniqueIndex('turn_open').on(t.session).where(sql`${t.endedAt} is null`),
   ],
 );

@@ -86,7 +86,8 @@ export async function seedTurn(
   await db.insert(toolList).values({ hash: tools, tools: [] }).onConflictDoNothing();
   const head = rootHash(owner, job.session);
   const id = turnIdOf(job.session, n);
-  const row = { id, session: job.session, n, baseHead: head, head, input: job.input, agent: contentHash(AGENT), tools };
+  const { session, input } = job;
+  const row = { id, session, n, baseHead: head, head, input, origin: input, agent: contentHash(AGENT), tools };
   await db.insert(turn).values({ ...row, ...end });
   return id;
 }

@@ -69,18 +69,19 @@ afterAll(async () => {
 
 interface Blocked {
   readonly session: string;
+  readonly job: string;
   readonly approval: OpenApproval;
 }
 
 /** A session whose first turn has ended BLOCKED over its first deploy. */
 async function blocked(name: string): Promise<Blocked> {
-  const { session } = await at.submit(name);
+  const { session, job } = await at.submit(name);
   const end = await at.ended(session);
   expect(end).toMatchObject({ endReason: 'BLOCKED', endDetail: 'awaiting_approval', endDecidedBy: 'runtime' });
   const approval = (await runs.approvals('default')).find((each) => each.session === session);
   if (!approval) throw new Error('the wait is not open any more');
   expect(end.endSignal).toEqual({ name: 'approval', id: approval.id });
-  return { session, approval };
+  return { session, job, approval };
 }
 
 const answer = (id: string, reply: Partial<ApprovalReply> = {}) =>
@@ -146,6 +147,17 @@ describe('a turn that ended BLOCKED leaves its question open', () => {
     ]);
     const [asked] = only(await at.events(session), 'approval.opened');
     expect(only(await at.events(session), 'call.started')).toMatchObject([{ key: asked?.key }]);
+  });
+
+  it('the job that was blocked goes on with it, and is done when that turn is', async () => {
+    const { session, job, approval } = await blocked('job');
+    expect(await runs.get('default', job)).toMatchObject({ state: 'blocked', turn: `${session}/1` });
+    await answer(approval.id);
+    await at.ended(session, 2);
+    expect(await runs.get('default', job)).toMatchObject({ state: 'done', turn: `${session}/2`, text: 'Done.' });
+    const shown = await runs.show('default', job);
+    expect(shown?.turns.map(({ n }) => n)).toEqual([1, 2]);
+    expect(shown?.effects.map(({ state }) => state).toSorted()).toEqual(['settled_absent', 'succeeded']);
   });
 
   it('a second yes is told that the first one stands, and nothing runs again', async () => {

@@ -149,6 +149,11 @@ export function callsOf(phase: Phase): readonly BatchCall[] {
   }
 }
 
+/** The message whose calls those are. */
+export function assistantOf({ phase, head }: TurnState): string {
+  return phase.kind === 'carried' ? phase.assistant : head;
+}
+
 /** The phase as an end names it. */
 export function endPhaseOf(phase: Phase): EndPhase {
   switch (phase.kind) {
