@@ -43,6 +43,7 @@ test.each<CallStatus>(['ok', 'error', 'denied', 'unknown', 'stopped'])(
       results: 0,
       reminders: [],
       transition: 'carried_call',
+      watchRepetition: true,
     });
   },
 );
