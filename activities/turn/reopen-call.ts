@@ -40,6 +40,8 @@ export async function reopenCall(
     if (report) await storeReports(tx, [report]);
     await recordEvents(tx, owner.session, [deniedEvent(owner.id, row.call.key, row.call.tool, by)]);
   });
+  deps.notifier.moved(owner.stream);
+  deps.reporter.wake();
 }
 
 const NOT_AS_IT_WAS = 'The call had been settled meanwhile, so it did not run.';
