@@ -56,7 +56,7 @@ export function createActivities(deps: Deps) {
     cancelTurnOfSession: short('cancelTurnOfSession', cancelTurnOfSession),
     hasEnded: short<[string], boolean>('hasEnded', hasEnded),
     recoverTurn: short<[string], Awaited<ReturnType<typeof recoverTurn>>>('recoverTurn', recoverTurn),
-    sweep: short<[], Awaited<ReturnType<typeof sweep>>>('sweep', sweep),
+    sweep: short<[string | null], Awaited<ReturnType<typeof sweep>>>('sweep', sweep),
   };
 }
 

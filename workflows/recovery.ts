@@ -9,8 +9,10 @@ const ROUNDS = 240;
  * it and skips while it runs, so it comes back within a minute even after somebody terminates it.
  */
 export async function recoveryWorkflow(): Promise<void> {
+  let after: string | null = null;
   for (let round = 0; round < ROUNDS; round += 1) {
-    await recovery.sweep();
-    await sleep(POLICY.recovery.everyMs);
+    after = (await recovery.sweep(after)).after ?? null;
+    // Where more turns are open than one look takes, the next one goes on at once.
+    if (after === null) await sleep(POLICY.recovery.everyMs);
   }
 }

@@ -1,4 +1,4 @@
-import { and, eq, isNull, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
 import { closeForgotten } from '../store/answers.ts';
@@ -11,15 +11,18 @@ import { settleLate } from './settle-late.ts';
 export interface Swept {
   readonly told: number;
   readonly recovered: number;
+  /** Session whose turn was looked at last, where more are open behind it; null when all have been looked at. */
+  readonly after: string | null;
 }
 
-const AT_ONCE = 500;
+const { turnsAtOnce: AT_ONCE } = POLICY.recovery;
 
 /**
  * Finds what a lost notice or a killed process left behind: waiting sessions are told, cancels are passed on,
- * waits that nobody answers are closed, dead turns get their end, effects that nobody could tell about are asked for again.
+ * waits that nobody answers are closed, dead turns get their end, effects that nobody could tell about are asked for
+ * again. `after` is where the last look at open turns stopped.
  */
-export async function sweep(deps: Deps): Promise<Swept> {
+export async function sweep(deps: Deps, after: string | null): Promise<Swept> {
   const forgotten = await closeForgotten(deps.database.db, POLICY.waits.keptMs);
   const waiting = [...new Set([...forgotten, ...(await waitingSessions(deps))])];
   for (const session of waiting) await deps.engine.look(session);
@@ -27,14 +30,25 @@ export async function sweep(deps: Deps): Promise<Swept> {
   for (const { turn: id, approval } of await untoldAnswers(deps.database.db, POLICY.recovery.redeliverAfterMs)) {
     await deps.engine.answerWaits(turnWorkflowId(id), approval);
   }
-  const open = await deps.database.db.select({ id: turn.id }).from(turn).where(isNull(turn.endedAt)).limit(AT_ONCE);
+  const open = await openTurns(deps, after);
   let recovered = 0;
   for (const { id } of open) {
     if (await isStamped(deps, id)) recovered += 1;
   }
   await settleLate(deps);
   deps.reporter.wake();
-  return { told: waiting.length, recovered };
+  const last = open.length === AT_ONCE ? open[open.length - 1] : undefined;
+  return { told: waiting.length, recovered, after: last?.session ?? null };
+}
+
+/** In the order of their sessions, each of which has at most one: so every one gets its turn, however many there are. */
+async function openTurns({ database }: Deps, after: string | null): Promise<{ id: string; session: string }[]> {
+  return await database.db
+    .select({ id: turn.id, session: turn.session })
+    .from(turn)
+    .where(and(isNull(turn.endedAt), after === null ? undefined : gt(turn.session, after)))
+    .orderBy(asc(turn.session))
+    .limit(AT_ONCE);
 }
 
 /** One turn that can't be recovered now must not keep the others waiting. */
@@ -71,8 +85,8 @@ function settled() {
 async function waitingSessions(deps: Deps): Promise<string[]> {
   const after = settled();
   const { rows } = await deps.database.db.execute<{ session: string }>(sql`
-    select distinct waiting.session from (
-      select session from pawl.input
+    select waiting.session from (
+      select session, created_at from pawl.input
       where status = 'queued' and created_at < clock_timestamp() - ${after}
         and (edit_lock_until is null or edit_lock_until < clock_timestamp())
         and (dispatched_at is null or not exists (
@@ -82,8 +96,8 @@ async function waitingSessions(deps: Deps): Promise<string[]> {
           select end_reason = 'ABORTED' and end_decided_by = 'user' from pawl.turn
           where turn.session = input.session order by n desc limit 1), false))
       union all
-      select substr(receiver, 9) from pawl.outbox
+      select substr(receiver, 9), created_at from pawl.outbox
       where acknowledged_at is null and receiver like 'session:%' and created_at < clock_timestamp() - ${after}
-    ) waiting limit ${AT_ONCE}`);
+    ) waiting group by session order by min(created_at), session limit ${AT_ONCE}`);
   return rows.map((row) => row.session);
 }

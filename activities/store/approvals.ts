@@ -170,7 +170,8 @@ export async function untoldAnswers(db: Db, olderThanMs: number): Promise<{ turn
   const { rows } = await db.execute<{ turn: string; approval: string }>(sql`
     select a.turn, a.id as approval from pawl.approval a join pawl.turn t on t.id = a.turn
     where a.answer is not null and a.settled_at is null and t.ended_at is null
-      and a.answered_at < clock_timestamp() - make_interval(secs => ${olderThanMs / 1_000}) limit 500`);
+      and a.answered_at < clock_timestamp() - make_interval(secs => ${olderThanMs / 1_000})
+    order by a.answered_at limit 500`);
   return rows;
 }
 

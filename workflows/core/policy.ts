@@ -34,7 +34,13 @@ export const POLICY = {
   effects: { sends: 3, sendAgainAfterMs: 1_000, askLimitMs: 10_000, askAgainAfterMs: 250, askAgainMaxMs: 2_000 },
   lease: { holdMs: 30_000, renewEveryMs: 10_000, abortMarginMs: 5_000 },
   store: { insistMs: 60_000, againAfterMs: 250 },
-  recovery: { everyMs: 15_000, unknownAfterMs: 60_000, redeliverAfterMs: 5_000, continuationsPerJob: 3 },
+  recovery: {
+    everyMs: 15_000,
+    unknownAfterMs: 60_000,
+    redeliverAfterMs: 5_000,
+    turnsAtOnce: 500,
+    continuationsPerJob: 3,
+  },
   heartbeat: { timeoutMs: 5_000, everyMs: 250, throttleMs: 500 },
   delta: { flushMs: 50, flushBytes: 4_096 },
 } as const;
