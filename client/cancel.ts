@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { and, eq, sql } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
 import { recordEvents } from '../activities/store/events.ts';
+import { storableDeep } from '../activities/store/hash.ts';
 import { newId } from '../activities/store/ids.ts';
 import { storeCancel } from '../activities/store/intake.ts';
 import { cancel, input, session } from '../activities/store/schema.ts';
@@ -51,7 +52,10 @@ async function tryCancel(
   { id, by, why }: CancelJob & { readonly id: string },
 ): Promise<CancelledJob | 'look_again'> {
   if (job.turn === null && job.state === 'done') return 'withdrawn';
-  if (job.turn === null) return (await onStore(() => withdraw(db, job.session, inputId))) ? 'withdrawn' : 'look_again';
+  if (job.turn === null) {
+    const asked = { input: inputId, session: job.session, by, why: why ?? null };
+    return (await onStore(() => withdraw(db, asked))) ? 'withdrawn' : 'look_again';
+  }
   const request = { turn: job.turn, id, by, why: why ?? null, decidedBy: 'user', detail: 'user_cancel' } as const;
   const stored = await onStore(() => storeCancel(db, request));
   if (stored !== 'stored') return await onStore(() => earlierAnswer(db, id));
@@ -65,14 +69,22 @@ async function earlierAnswer(db: Db, id: string): Promise<CancelledJob> {
   return row?.answer === 'took' || row?.answer === 'second' ? 'took_request' : 'already_ended';
 }
 
+interface Withdrawal {
+  readonly input: string;
+  readonly session: string;
+  readonly by: string;
+  readonly why: string | null;
+}
+
 /** Takes back an input whose turn has not opened. False: it has meanwhile. */
-async function withdraw(db: Db, sessionId: string, inputId: string): Promise<boolean> {
+async function withdraw(db: Db, asked: Withdrawal): Promise<boolean> {
+  const { input: inputId, session: sessionId, by, why } = storableDeep(asked);
   return await db.transaction(async (tx) => {
     // The same order of locks as the session's own look at its queue.
     await tx.execute(sql`select 1 from ${session} where ${session.id} = ${sessionId} for no key update`);
     const taken = await tx
       .update(input)
-      .set({ status: 'withdrawn' })
+      .set({ status: 'withdrawn', droppedBy: by, droppedWhy: why, droppedAt: sql`clock_timestamp()` })
       .where(and(eq(input.id, inputId), eq(input.status, 'queued')))
       .returning({ id: input.id });
     if (taken.length === 0) return false;
@@ -80,7 +92,7 @@ async function withdraw(db: Db, sessionId: string, inputId: string): Promise<boo
       {
         key: `withdrawn/${inputId}`,
         turn: null,
-        event: { kind: 'input.dropped', layer: 'driver', input: inputId, status: 'withdrawn' },
+        event: { kind: 'input.dropped', layer: 'driver', input: inputId, status: 'withdrawn', by, why },
       },
     ]);
     return true;

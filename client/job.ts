@@ -23,6 +23,14 @@ export interface JobTurnEnd {
   readonly at: string;
 }
 
+/** Who or what took a job out of the queue before a turn began with it, and what they said. `at` is an ISO time. */
+export interface Dropped {
+  readonly as: Extract<InputStatus, 'withdrawn' | 'dropped_by_cancel' | 'hook_blocked'>;
+  readonly by: string | null;
+  readonly why: string | null;
+  readonly at: string | null;
+}
+
 export interface Job {
   readonly id: string;
   readonly session: string;
@@ -34,8 +42,8 @@ export interface Job {
   readonly turn: string | null;
   /** How that turn ended; null while it has not, and for a job that never began. */
   readonly end: JobTurnEnd | null;
-  /** What a hook said that kept it from beginning; null for every other job. */
-  readonly hookBlocked: string | null;
+  /** Set for a job that was taken back, or kept back by a hook, before it began. */
+  readonly dropped: Dropped | null;
 }
 
 /** A job that came to rest: nothing happens to it by itself any more. */
@@ -44,7 +52,7 @@ export interface JobEnd {
   readonly state: JobState;
   readonly turn: string | null;
   readonly end: JobTurnEnd | null;
-  readonly hookBlocked: string | null;
+  readonly dropped: Dropped | null;
   /** The model's last words, where it had some. */
   readonly text: string | null;
 }

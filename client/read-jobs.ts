@@ -2,7 +2,7 @@ import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
 import { agent, input, job, message, session, turn } from '../activities/store/schema.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
-import { type Job, type JobState, type JobTurnEnd, jobStateOf } from './job.ts';
+import { type Dropped, type Job, type JobState, type JobTurnEnd, jobStateOf } from './job.ts';
 
 export interface ListRequest {
   readonly cursor?: string | undefined;
@@ -37,12 +37,9 @@ function isJobId(id: string): boolean {
   return /^job_[0-9a-z]{1,64}$/.test(id);
 }
 
-const hookBlocked = sql<string | null>`case when ${turn.id} is null and ${input.status} = 'hook_blocked' then (
-  select e.body->>'why' from pawl.event e where e.stream = ${session.stream} and e.key = 'blocked/' || ${input.id}) end`;
-
 function selectJobs(db: Db) {
   return db
-    .select({ job, input, turn, stream: session.stream, agent: agent.name, hookBlocked, sortTime })
+    .select({ job, input, turn, stream: session.stream, agent: agent.name, sortTime })
     .from(job)
     .innerJoin(input, eq(input.id, job.input))
     .innerJoin(session, eq(session.id, job.session))
@@ -121,8 +118,21 @@ function toJob(row: JobRow): Job {
     createdAt: row.job.createdAt.toISOString(),
     turn: row.turn?.id ?? null,
     end,
-    hookBlocked: row.hookBlocked,
+    dropped: row.turn ? null : droppedOf(row.input),
   };
+}
+
+function droppedOf({ status, droppedBy: by, droppedWhy: why, droppedAt }: JobRow['input']): Dropped | null {
+  switch (status) {
+    case 'withdrawn':
+    case 'dropped_by_cancel':
+    case 'hook_blocked':
+      return { as: status, by, why, at: droppedAt?.toISOString() ?? null };
+    case 'queued':
+    case 'forwarded':
+    case 'consumed':
+      return null;
+  }
 }
 
 /** The end row of a turn; a turn that has not ended has none. */

@@ -131,6 +131,10 @@ export const input = pawl.table(
     /** A turn had it and ended without it: it goes first next time. */
     isLeftOver: boolean('is_left_over').notNull().default(false),
     dispatchedAt: when('dispatched_at'),
+    /** Who took it out of the queue, and what they said: for those that no turn consumes. */
+    droppedBy: text('dropped_by'),
+    droppedWhy: text('dropped_why'),
+    droppedAt: when('dropped_at'),
     editLockBy: text('edit_lock_by'),
     editLockUntil: when('edit_lock_until'),
     createdAt: created(),

@@ -3,6 +3,7 @@ import type { InputKind } from '../../workflows/core/inputs.ts';
 import type { HookEvent, HookFailure } from '../gate/hook-types.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
+import { storable } from './hash.ts';
 import { input, session } from './schema.ts';
 
 /** What people write; hooks may keep it from an agent. */
@@ -82,7 +83,7 @@ export async function blockInput(
     await tx.select({ id: session.id }).from(session).where(eq(session.id, sessionId)).for('no key update');
     const blocked = await tx
       .update(input)
-      .set({ status: 'hook_blocked' })
+      .set(hookBlocked(why))
       .where(and(eq(input.id, screened.input), eq(input.status, 'queued'), eq(input.body, screened.text)))
       .returning({ id: input.id });
     const events = blocked.length > 0 ? [blockedEvent(screened, why)] : [];
@@ -90,11 +91,16 @@ export async function blockInput(
   });
 }
 
+/** What becomes of an input that a hook keeps back. */
+export function hookBlocked(why: string) {
+  return { status: 'hook_blocked', droppedWhy: storable(why), droppedAt: sql`clock_timestamp()` } as const;
+}
+
 export function blockedEvent({ input: id, turn }: Pick<ToScreen, 'input' | 'turn'>, why: string): NewEvent {
   return {
     key: `blocked/${id}`,
     turn,
-    event: { kind: 'input.dropped', layer: 'driver', input: id, status: 'hook_blocked', why },
+    event: { kind: 'input.dropped', layer: 'driver', input: id, status: 'hook_blocked', by: null, why },
   };
 }
 

@@ -1,4 +1,5 @@
 import { and, asc, eq, inArray, sql } from 'drizzle-orm';
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Decider, End } from '../../workflows/core/ends.ts';
 import type { CancelAnswer } from '../../workflows/core/journal.ts';
 import type { Usage } from '../../workflows/core/sample-outcome.ts';
@@ -49,7 +50,7 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
     const { end, author } = storableDeep(withCancel(ending, cancels));
     await writeEndRow(tx, owner, ending, end, author, head);
     const headKept = await moveSessionHead(tx, owner, head);
-    const dropped = await settleInputs(tx, owner, head, end);
+    const dropped = await settleInputs(tx, owner, head, end, author);
     const answers = await answerCancels(tx, cancels, end);
     await tx
       .insert(outbox)
@@ -153,7 +154,13 @@ async function moveSessionHead(tx: Tx, owner: FencedTurn, head: string): Promise
  * The promoted input is consumed by its turn's end. A forwarded one is consumed if it is a message on the
  * chain of the end's head; otherwise it waits for the next turn, or is dropped when a person cancelled.
  */
-async function settleInputs(tx: Tx, owner: FencedTurn, head: string, end: End): Promise<NewEvent[]> {
+async function settleInputs(
+  tx: Tx,
+  owner: FencedTurn,
+  head: string,
+  end: End,
+  { by, why }: EndAuthor,
+): Promise<NewEvent[]> {
   const rows = await tx
     .select()
     .from(input)
@@ -165,19 +172,20 @@ async function settleInputs(tx: Tx, owner: FencedTurn, head: string, end: End): 
   const drops = end.detail === 'user_cancel' ? left.filter((row) => row.kind === 'steer') : [];
   const back = left.filter((row) => !drops.includes(row));
   await setStatus(tx, consumed, { status: 'consumed' });
-  await setStatus(tx, drops, { status: 'dropped_by_cancel' });
+  const dropped = { droppedBy: by, droppedWhy: why, droppedAt: sql`clock_timestamp()` };
+  await setStatus(tx, drops, { status: 'dropped_by_cancel', ...dropped });
   await setStatus(tx, back, { status: 'queued', turn: null, message: null, isLeftOver: true });
   return drops.map((row) => ({
     key: `dropped/${row.id}`,
     turn: owner.id,
-    event: { kind: 'input.dropped', layer: 'driver', input: row.id, status: 'dropped_by_cancel' },
+    event: { kind: 'input.dropped', layer: 'driver', input: row.id, status: 'dropped_by_cancel', by, why },
   }));
 }
 
 async function setStatus(
   tx: Tx,
   rows: readonly { readonly id: string }[],
-  set: Partial<typeof input.$inferInsert>,
+  set: PgUpdateSetSource<typeof input>,
 ): Promise<void> {
   if (rows.length === 0) return;
   await tx

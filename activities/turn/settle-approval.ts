@@ -24,7 +24,7 @@ import { denialReport } from '../reports/call-report.ts';
 import { screenInput } from '../session/screen-input.ts';
 import { storeReports } from '../store/reports.ts';
 import { approval, call, input } from '../store/schema.ts';
-import { blockedEvent, screeningFailures } from '../store/screening.ts';
+import { blockedEvent, hookBlocked, screeningFailures } from '../store/screening.ts';
 import type { Tool } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { refOf } from './call-ref.ts';
@@ -144,7 +144,7 @@ async function settleMessage(tx: Tx, at: Settling): Promise<Settled> {
     const stopped = await stop(tx, at, 'message', { kind: 'message', input: row.input });
     return { ...stopped, events: [...failures, ...stopped.events] };
   }
-  await tx.update(input).set({ status: 'hook_blocked' }).where(eq(input.id, row.input));
+  await tx.update(input).set(hookBlocked(screened.deny)).where(eq(input.id, row.input));
   const stopped = await stop(tx, at, 'rejected', { kind: 'rejected' });
   const blocked = blockedEvent({ input: row.input, turn: owner.id }, screened.deny);
   return { ...stopped, events: [...failures, blocked, ...stopped.events] };

@@ -1,5 +1,5 @@
 import type { Decider, Signal } from '../../workflows/core/ends.ts';
-import type { Job, JobTurnEnd } from '../job.ts';
+import type { Dropped, Job, JobTurnEnd } from '../job.ts';
 import type { OpenJob } from '../runs.ts';
 
 /** Text of others on its way to a terminal: no escape sequences, no control characters but line break and tab. */
@@ -39,13 +39,6 @@ export function argumentSummary(raw: string, width: number): string {
   return oneLine(typeof shown[1] === 'string' ? shown[1] : JSON.stringify(shown[1]), width);
 }
 
-/** A job that came to rest without a turn. */
-export function neverBegan(hookBlocked: string | null): string {
-  return hookBlocked === null
-    ? '■ withdrawn before it began'
-    : `■ kept from beginning by a hook: ${printable(hookBlocked)}`;
-}
-
 const DECIDERS: Readonly<Record<Decider, string>> = {
   model: 'the model',
   runtime: 'the runtime',
@@ -81,6 +74,14 @@ export function endLine(end: JobTurnEnd): string {
   const who = end.by === null ? '' : ` (${oneLine(end.by, 60)})`;
   const why = end.why === null ? '' : `: “${oneLine(end.why, 120)}”`;
   return `${end.reason}/${end.detail}, decided by ${DECIDERS[end.decidedBy]}${who}${why} [${signalText(end.signal)}]`;
+}
+
+/** What is said of a job that came to rest without a turn. */
+export function droppedLine(dropped: Dropped | null): string {
+  const by = dropped?.by ? ` by ${oneLine(dropped.by, 60)}` : '';
+  const why = dropped?.why ?? '';
+  if (dropped?.as === 'hook_blocked') return `kept from beginning by a hook: ${printable(why)}`;
+  return `withdrawn before it began${by}${why === '' ? '' : `: “${oneLine(why, 120)}”`}`;
 }
 
 export function usageLine({ step, usage }: JobTurnEnd): string {

@@ -1,7 +1,7 @@
 import { SetupError } from '../../worker/setup-error.ts';
 import { eventLine } from './event-line.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
-import { endLine, neverBegan, openJobLine, usageLine } from './format.ts';
+import { droppedLine, endLine, openJobLine, usageLine } from './format.ts';
 import type { Output } from './output.ts';
 import { showText } from './show-text.ts';
 import { handIn, TENANT, type Ticket, watch, whoami } from './ticket.ts';
@@ -26,7 +26,7 @@ export async function submit(
     const end = await watch(runs, job, quiet, interrupt.signal);
     if (!end) return EXIT.interrupted;
     if (options.json) output.json(end);
-    else output.line(end.end ? `■ ${endLine(end.end)}\n  ${usageLine(end.end)}` : neverBegan(end.hookBlocked));
+    else output.line(end.end ? `■ ${endLine(end.end)}\n  ${usageLine(end.end)}` : `■ ${droppedLine(end.dropped)}`);
     return exitCodeOf(end);
   });
 }

@@ -75,7 +75,9 @@ export class Progress {
       case 'cancel.requested':
         return this.#line('  ! cancel requested');
       case 'input.dropped':
-        return this.#line(`  ! an input was dropped: ${event.status}`);
+        return this.#line(
+          `  ! an input was dropped: ${event.status}${event.by === null ? '' : ` by ${oneLine(event.by, 40)}`}`,
+        );
       case 'stop_gate.answered':
         return event.answer === 'block' ? this.#line(`  ! not finished yet: ${oneLine(text ?? '', NOTE_WIDTH)}`) : '';
       default:

@@ -1,5 +1,5 @@
 import type { ShownCall, ShownEffect, ShownJob } from '../show.ts';
-import { argumentSummary, duration, endLine, jobLine, oneLine, printable, usageLine } from './format.ts';
+import { argumentSummary, droppedLine, duration, endLine, jobLine, oneLine, printable, usageLine } from './format.ts';
 
 const WIDTH = 100;
 
@@ -7,6 +7,7 @@ const WIDTH = 100;
 export function showText(shown: ShownJob, nowMs: number): string {
   const { job, turns, calls, effects } = shown;
   const lines = [jobLine(job, nowMs), `  session ${job.session}`, `  asked   ${oneLine(shown.prompt, WIDTH)}`];
+  if (job.dropped) lines.push(`  ${droppedLine(job.dropped)}`);
   for (const turn of turns) {
     lines.push('', `turn ${turn.n}, opened ${turn.openedAt}`);
     lines.push(...calls.filter((call) => call.turn === turn.id).map(callLine));

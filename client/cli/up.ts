@@ -6,7 +6,7 @@ import type { JobEnd } from '../job.ts';
 import { createRuns, type Runs } from '../runs.ts';
 import { Cleanup } from './cleanup.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
-import { endLine, jobLine, neverBegan, usageLine } from './format.ts';
+import { droppedLine, endLine, jobLine, usageLine } from './format.ts';
 import { aborted, onInterrupt } from './interrupt.ts';
 import { keepWorker } from './keep-worker.ts';
 import { openApi } from './open-api.ts';
@@ -124,14 +124,14 @@ async function run(
 }
 
 function endText(
-  { job, turn, end, hookBlocked }: JobEnd,
+  { job, turn, end, dropped }: JobEnd,
   { house, apiUrl }: { readonly house: House; readonly apiUrl: string },
 ): string {
   const ui = house.addresses.temporalUi;
   const inUi = `${ui}/namespaces/${house.config.temporalNamespace}/workflows/${encodeURIComponent(`turn/${turn}`)}`;
   return [
     '',
-    end ? `■ ${endLine(end)}` : neverBegan(hookBlocked),
+    end ? `■ ${endLine(end)}` : `■ ${droppedLine(dropped)}`,
     ...(end ? [`  ${usageLine(end)}`] : []),
     `  more        npm run pawl -- show ${job}`,
     `  as JSON     ${apiUrl}/v1/jobs/${job}`,

@@ -26,6 +26,15 @@ const End = z
   })
   .openapi('End');
 
+const Dropped = z
+  .object({
+    as: z.enum(['withdrawn', 'dropped_by_cancel', 'hook_blocked']),
+    by: z.string().nullable(),
+    why: z.string().nullable(),
+    at: z.iso.datetime().nullable(),
+  })
+  .openapi('Dropped');
+
 const JobSchema = z
   .object({
     id: z.string().openapi({ example: 'job_0ml3x9q2b5f0' }),
@@ -36,7 +45,9 @@ const JobSchema = z
     createdAt: z.iso.datetime(),
     turn: z.string().nullable(),
     end: End.nullable(),
-    hookBlocked: z.string().nullable().openapi({ description: 'What a hook said that kept the job from beginning.' }),
+    dropped: Dropped.nullable().openapi({
+      description: 'Set for a job that was taken back, or kept back by a hook, before it began.',
+    }),
   })
   .openapi('Job');
 

@@ -1,6 +1,9 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { event, input, job } from '../../activities/store/schema.ts';
+import { showText } from '../../client/cli/show-text.ts';
+import { createApp } from '../../client/http/app.ts';
+import { JobWithResult } from '../../client/http/schemas.ts';
 import { BadPosition, EngineAway } from '../../client/index.ts';
 import { addTenant, seedJob, seedTurn, storeOnly } from './seed.ts';
 
@@ -100,12 +103,25 @@ describe('a job of another tenant', () => {
 
 describe('cancel', () => {
   test('withdraws a job whose turn has not opened, once, with an event', async () => {
-    const { job: id, session } = await seedJob(at.database);
-    expect(await at.runs.cancel('default', id, { by: 'test' })).toBe('withdrawn');
-    expect(await at.runs.cancel('default', id, { by: 'test' })).toBe('withdrawn');
+    const { job: id, session, input: prompt } = await seedJob(at.database);
+    expect(await at.runs.cancel('default', id, { by: 'a person', why: 'not needed\0 any more' })).toBe('withdrawn');
+    // Whoever comes second is not the one who took it back.
+    expect(await at.runs.cancel('default', id, { by: 'somebody else', why: 'me too' })).toBe('withdrawn');
     const rows = await at.database.db.select().from(event).where(eq(event.stream, session));
-    expect(rows.map((row) => row.kind)).toEqual(['job.submitted', 'input.dropped']);
-    expect(await at.runs.get('default', id)).toMatchObject({ state: 'done', end: null });
+    const asked = { by: 'a person', why: 'not needed\ufffd any more' };
+    expect(rows.map((row) => row.body)).toEqual([
+      { kind: 'job.submitted', layer: 'driver', job: id, input: prompt },
+      { kind: 'input.dropped', layer: 'driver', input: prompt, status: 'withdrawn', ...asked },
+    ]);
+    const dropped = { as: 'withdrawn', ...asked, at: expect.any(String) };
+    expect(await at.runs.get('default', id)).toMatchObject({ state: 'done', end: null, dropped });
+    const answered = await createApp(at.runs).request(`/v1/jobs/${id}`);
+    expect(JobWithResult.parse(await answered.json())).toMatchObject({ dropped });
+    const shown = await at.runs.show('default', id);
+    expect(shown && showText(shown, Date.now())).toContain(
+      '\n  withdrawn before it began by a person: “not needed\ufffd any more”\n',
+    );
+    expect((await at.runs.events('default', id, { after: 2 }).next()).value).toMatchObject({ dropped });
   });
 
   test('stores its row before the engine is asked, and is safe to repeat', async () => {

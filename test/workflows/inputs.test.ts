@@ -126,7 +126,7 @@ describe.concurrent('an input to a running turn', () => {
       );
     });
     expect(only(await at.events(session), 'input.dropped')).toMatchObject([
-      { input: steer, status: 'dropped_by_cancel' },
+      { input: steer, status: 'dropped_by_cancel', by: 'a person', why: null },
     ]);
     // A person stopped the agent: what waits in the background may not wake it again; their next prompt does.
     await until('the driver has come to rest', async () => only(await at.events(session), 'driver.ended').length === 1);

@@ -47,7 +47,8 @@ it('a prompt that a hook denies starts no turn, and its sender is told why', asy
   const following = runs.events('default', job);
   let next = await following.next();
   while (!next.done) next = await following.next();
-  const words = { state: 'done', turn: null, end: null, hookBlocked: 'Mind your words.' };
+  const dropped = { as: 'hook_blocked', by: null, why: 'Mind your words.', at: expect.any(String) };
+  const words = { state: 'done', turn: null, end: null, dropped };
   expect(next.value).toEqual({ job, text: null, ...words });
   expect(await runs.get('default', job)).toMatchObject(words);
   expect(await at.house.database.db.$count(turn, eq(turn.session, session))).toBe(0);
@@ -117,7 +118,7 @@ it('a steer that joins a running turn is asked about too, and what is no word of
     [`${session}/1`, 'a good one'],
   ]);
   expect(only(await at.events(session), 'input.dropped')).toEqual([
-    { kind: 'input.dropped', layer: 'driver', input: bad, status: 'hook_blocked', why: 'Mind your words.' },
+    { kind: 'input.dropped', layer: 'driver', input: bad, status: 'hook_blocked', by: null, why: 'Mind your words.' },
   ]);
 });
 

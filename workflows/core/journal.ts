@@ -40,8 +40,10 @@ export type JournalEvent =
       readonly layer: 'driver';
       readonly input: string;
       readonly status: string;
-      /** For `hook_blocked`: what the hook said. */
-      readonly why?: string;
+      /** Who asked, where a person did. */
+      readonly by: string | null;
+      /** What they said, or a hook. */
+      readonly why: string | null;
     }
   | { readonly kind: 'plan.set'; readonly layer: 'driver'; readonly plan: boolean; readonly by: string | null }
   | { readonly kind: 'turn.opened'; readonly layer: 'turn'; readonly n: number; readonly input: string }

@@ -16,7 +16,7 @@ afterAll(() => at.close());
 const dropped = (key: string): NewEvent => ({
   key,
   turn: null,
-  event: { kind: 'input.dropped', layer: 'driver', input: key, status: 'x' },
+  event: { kind: 'input.dropped', layer: 'driver', input: key, status: 'x', by: null, why: null },
 });
 
 test('numbers follow the order of writing, without a gap', async () => {
@@ -58,7 +58,10 @@ test('a child session writes into the stream of its root, and keys are apart by 
 test('a body with a NUL or half a surrogate can be stored', async () => {
   const { session: owner } = await seedJob(at.db);
   await recordEvents(at.db, owner, [
-    { ...dropped('k'), event: { kind: 'input.dropped', layer: 'driver', input: 'a\0b', status: '\uD800' } },
+    {
+      ...dropped('k'),
+      event: { kind: 'input.dropped', layer: 'driver', input: 'a\0b', status: '\uD800', by: null, why: null },
+    },
   ]);
   expect((await journal(at.db, owner))[1]).toMatchObject({ input: 'a\uFFFDb', status: '\uFFFD' });
 });

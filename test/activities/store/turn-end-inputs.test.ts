@@ -52,12 +52,27 @@ test('a person’s cancel drops the steering that was left, and says so; call-ba
   const on = await seedTurn(at.db);
   const [taken, dropped, result] = await forward(on, 'steer', 'steer', 'agent_end');
   await join(at.db, on, taken!);
+  await storeCancel(at.db, asked(on, { by: 'a person', why: 'enough' }));
   await end(at.db, on, CANCELLED);
   expect((await inputOf(taken!)).status).toBe('consumed');
-  expect((await inputOf(dropped!)).status).toBe('dropped_by_cancel');
+  expect(await inputOf(dropped!)).toMatchObject({
+    status: 'dropped_by_cancel',
+    droppedBy: 'a person',
+    droppedWhy: 'enough',
+    droppedAt: expect.any(Date),
+  });
   expect((await inputOf(result!)).status).toBe('queued');
   const said = (await journal(at.db, on.session)).filter((event) => event.kind === 'input.dropped');
-  expect(said).toEqual([{ kind: 'input.dropped', layer: 'driver', input: dropped, status: 'dropped_by_cancel' }]);
+  expect(said).toEqual([
+    {
+      kind: 'input.dropped',
+      layer: 'driver',
+      input: dropped,
+      status: 'dropped_by_cancel',
+      by: 'a person',
+      why: 'enough',
+    },
+  ]);
 });
 
 test.each<[string, Partial<CancelRequest>]>([

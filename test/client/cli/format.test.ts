@@ -142,7 +142,7 @@ test('a row that the engine disagrees with is shown as such', () => {
     createdAt: END.at,
     turn: 's/1',
     end: null,
-    hookBlocked: null,
+    dropped: null,
   };
   const now = Date.parse(END.at) + 5_000;
   expect(openJobLine({ job, engine: 'running', agrees: true }, now)).toBe('job_1  running  5.0 s ago  a  T-1');
