@@ -5,6 +5,7 @@ import { EXIT } from './exit-code.ts';
 import { argumentSummary, duration, printable } from './format.ts';
 import type { Output } from './output.ts';
 import { TENANT, whoami } from './ticket.ts';
+import { UsageError } from './usage-error.ts';
 import { withRuns } from './with-runs.ts';
 
 interface Common {
@@ -53,7 +54,7 @@ export async function decide(
   if (reply.editedArguments !== undefined) requireJson(reply.editedArguments);
   return await withRuns(options.config, async (runs) => {
     const answered = await runs.answer(TENANT, approval, { ...reply, by: whoami() });
-    if (!answered) throw new SetupError(`There is no approval ${approval}; \`pawl approvals\` lists the open ones.`);
+    if (!answered) throw new UsageError(`There is no approval ${approval}; \`pawl approvals\` lists the open ones.`);
     if (answered.kind === 'stale') {
       throw new SetupError(`Approval ${approval} can't be answered any more: ${STALE[answered.why]}.`);
     }
@@ -94,6 +95,6 @@ function requireJson(text: string): void {
   try {
     JSON.parse(text);
   } catch {
-    throw new SetupError('The edited arguments are not JSON; quote them for your shell.');
+    throw new UsageError('The edited arguments are not JSON; quote them for your shell.');
   }
 }

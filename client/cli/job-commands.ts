@@ -1,10 +1,10 @@
-import { SetupError } from '../../worker/setup-error.ts';
 import { eventLine } from './event-line.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
 import { droppedLine, endLine, openJobLine, usageLine } from './format.ts';
 import type { Output } from './output.ts';
 import { showText } from './show-text.ts';
 import { handIn, TENANT, type Ticket, watch, whoami } from './ticket.ts';
+import { UsageError } from './usage-error.ts';
 import { withRuns } from './with-runs.ts';
 
 interface Common {
@@ -93,5 +93,5 @@ export async function cancel(
 }
 
 function noSuchJob(job: string): never {
-  throw new SetupError(`There is no job ${job}; \`pawl ps\` lists the open ones.`);
+  throw new UsageError(`There is no job ${job}; \`pawl ps\` lists the open ones.`);
 }

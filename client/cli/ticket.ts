@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
-import { SetupError } from '../../worker/setup-error.ts';
 import type { JobEnd } from '../job.ts';
 import type { Runs } from '../runs.ts';
 import type { Submission } from '../submit.ts';
 import type { Output } from './output.ts';
 import { Progress } from './progress.ts';
+import { UsageError } from './usage-error.ts';
 
 /** The command line has the data folder, so it is the one tenant that there is. */
 export const TENANT = 'default';
@@ -20,20 +20,20 @@ export function whoami(): string {
 
 export type Ticket = Omit<Submission, 'tenant' | 'key' | 'sender'> & { readonly key?: string | undefined };
 
-/** Hands a ticket in. Throws a SetupError that says what is wrong with it. */
+/** Hands a ticket in. Throws a UsageError that says what is wrong with it. */
 export async function handIn(runs: Runs, ticket: Ticket): Promise<{ readonly job: string; readonly isNew: boolean }> {
-  if (ticket.text.trim() === '') throw new SetupError('The ticket has no text.');
+  if (ticket.text.trim() === '') throw new UsageError('The ticket has no text.');
   const key = ticket.key ?? randomUUID();
   const submitted = await runs.submit({ ...ticket, tenant: TENANT, key, sender: whoami() });
   switch (submitted.kind) {
     case 'accepted':
       return submitted;
     case 'conflict':
-      throw new SetupError(`The key ${key} was used for another ticket, job ${submitted.job}: take another key.`);
+      throw new UsageError(`The key ${key} was used for another ticket, job ${submitted.job}: take another key.`);
     case 'unknown_agent':
-      throw new SetupError(`There is no agent ${submitted.asked}; known are ${submitted.known.join(', ')}.`);
+      throw new UsageError(`There is no agent ${submitted.asked}; known are ${submitted.known.join(', ')}.`);
     case 'workspace_refused':
-      throw new SetupError(submitted.why);
+      throw new UsageError(submitted.why);
   }
 }
 

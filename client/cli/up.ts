@@ -1,7 +1,6 @@
 import { type Config, loadConfig } from '../../worker/config/load.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import { requireKeysOf } from '../../worker/config/providers.ts';
-import { SetupError } from '../../worker/setup-error.ts';
 import type { JobEnd } from '../job.ts';
 import { createRuns, type Runs } from '../runs.ts';
 import { Cleanup } from './cleanup.ts';
@@ -12,6 +11,7 @@ import { keepWorker } from './keep-worker.ts';
 import { openApi } from './open-api.ts';
 import type { Output } from './output.ts';
 import { handIn, TENANT, watch } from './ticket.ts';
+import { UsageError } from './usage-error.ts';
 
 export interface UpOptions {
   /** A ticket to run at once. */
@@ -27,7 +27,7 @@ export interface UpOptions {
 /** Brings everything up, runs a ticket if there is one, and stays until it is told to go. Returns the exit code. */
 export async function up(options: UpOptions, output: Output): Promise<number> {
   if (options.once && options.text === undefined && !options.demo) {
-    throw new SetupError('With --once, give a ticket text (or --demo for the sample ticket).');
+    throw new UsageError('With --once, give a ticket text (or --demo for the sample ticket).');
   }
   const cleanup = new Cleanup();
   const interrupt = onInterrupt(() => output.note('\nStopping … (again to stop at once)'));

@@ -29,9 +29,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   }
 }
 
-/** Who runs on this home: for a command that wants the addresses and starts nothing. */
+/** Who runs on this home: for a command that wants the addresses and starts nothing. Throws SetupError. */
 export async function whoRuns(home: string): Promise<Holder | null> {
   const holder = await askHolder(openHome(home));
+  if (holder === 'silent') throw heldByOther(home);
   return typeof holder === 'string' ? null : holder;
 }
 

@@ -47,7 +47,6 @@ test.each<[readonly string[], RegExp]>([
   [['worker'], /needs its key in OPENAI_API_KEY/],
   [['up', 'fix it'], /needs its key in OPENAI_API_KEY/],
   [['migrate'], /DATABASE_URL/],
-  [['up', '--once'], /ticket/],
   [['ps', '--config', join(folder, 'none.ts')], /no config file/],
   [['ps', '--config', join(folder, 'broken.mjs')], /at least one agent/],
   [['ps', '--config', join(folder, 'torn.mjs')], /can't be loaded/],
@@ -59,6 +58,11 @@ test.each<[readonly string[], RegExp]>([
   expect(err.trimEnd().split('\n')).toHaveLength(1);
   expect(err).not.toMatch(/\n\s+at /);
   expect([code, out]).toEqual([1, '']);
+});
+
+test('what the command line itself lacks is a fault of its usage, said in one sentence', async () => {
+  const { code, err } = await run('up', '--once');
+  expect([code, err]).toEqual([2, 'With --once, give a ticket text (or --demo for the sample ticket).\n']);
 });
 
 test.each<[readonly string[], number]>([
