@@ -7,6 +7,7 @@ export {
 } from './activities/tools/define-tool.ts';
 export type { Hook, HookAnswer, HookEvent, HookFunction, HookInput } from './activities/gate/hook-types.ts';
 export { openPullRequestTool, type PullRequestToolOptions } from './activities/tools/open-pull-request.ts';
+export { pushBranchTool, type PushToolOptions } from './activities/tools/push-branch.ts';
 export {
   type AgentDefinition,
   defineAgent,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { failure, success } from './answer.ts';
+import { branchName, branchResource, isBranch } from './branch-name.ts';
 import { defineTool, type Reconciled, type Tool, type ToolContext, type ToolResult } from './define-tool.ts';
 import {
   findPullRequests,
@@ -20,10 +21,6 @@ export interface PullRequestToolOptions extends ForgeOptions {
   readonly settleAfterMs?: number;
 }
 
-// Refinements, not patterns: some providers refuse a schema with look-aheads.
-const isBranch = (name: string) => name !== '' && !/^[/-]|\.\.|[\s~^:?*[\\\p{Cc}]/u.test(name);
-const branch = z.string().max(250).refine(isBranch, 'this is no branch name');
-
 const input = z.strictObject({
   repo: z
     .string()
@@ -34,7 +31,7 @@ const input = z.strictObject({
     .max(250)
     .refine((head) => isBranch(head.replace(/^[\w.-]+:/, '')), 'write it as branch or owner:branch')
     .describe('Branch with the changes, which the forge must already have; owner:branch for one of a fork.'),
-  base: branch.default('main').describe('Branch that the changes are to go into.'),
+  base: branchName.default('main').describe('Branch that the changes are to go into.'),
   title: z.string().trim().min(1).max(250),
   body: z.string().max(60_000).default('').describe('Description, in Markdown.'),
 });
@@ -58,7 +55,10 @@ export function openPullRequestTool(options: PullRequestToolOptions): Tool {
     onUnknown: 'ask',
     settleAfterMs,
     secretEnv: options.tokenEnv === null ? [] : [options.tokenEnv],
-    locks: (args) => [{ resource: `pull-request:${args.repo}:${headLabel(args)}`, mode: 'write' }],
+    locks: (args) => [
+      { resource: `pull-request:${args.repo}:${headLabel(args)}`, mode: 'write' },
+      { resource: branchResource(args.repo, args.head.replace(/^[^:]*:/, '')), mode: 'read' },
+    ],
     prepare: async (args, context) => {
       const found = await find(args, context);
       return { head: headLabel(args), before: found?.map(({ number }) => number) ?? null };

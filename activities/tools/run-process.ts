@@ -5,7 +5,7 @@ import type { Command, Exit, Supervised } from '../process/supervise.ts';
 import { Refused } from './answer.ts';
 import { Capture, type Captured, STOP_BYTES } from './capture.ts';
 import type { ToolContext } from './define-tool.ts';
-import { reap } from './reap.ts';
+import { CALL_VARIABLE, reap } from './reap.ts';
 import { toolEnvironment } from './tool-environment.ts';
 
 const DRAIN = { quietMs: 200, longestMs: 2_000, lookEveryMs: 20 } as const;
@@ -18,6 +18,8 @@ export interface ToolProcess {
   readonly timeLimitMs: number;
   /** Ask it to stop first; without this it is killed at once. */
   readonly gentle: boolean;
+  /** Where it runs and its whole environment; without this, the workspace and the one that tools have. */
+  readonly at?: { readonly cwd: string; readonly env: Readonly<Record<string, string>> };
 }
 
 export type Stopped = 'timeout' | 'aborted' | 'output';
@@ -73,8 +75,8 @@ async function commandFor(wanted: ToolProcess, context: ToolContext): Promise<Co
   return {
     command: wanted.command,
     args: wanted.args,
-    cwd: context.workspace,
-    env: await toolEnvironment(context),
+    cwd: wanted.at?.cwd ?? context.workspace,
+    env: wanted.at ? { ...wanted.at.env, [CALL_VARIABLE]: context.idempotencyKey } : await toolEnvironment(context),
     stopSignal: wanted.gentle ? 'SIGTERM' : 'SIGKILL',
     graceMs: POLICY.tools.killAfterMs,
     reapGroup: true,
