@@ -21,6 +21,7 @@ import { workflowBundle } from './bundle.ts';
 import { hostQueue } from './catalogue.ts';
 import { keysInFiles, type Provider, readKey, requireKeysOf } from './config/providers.ts';
 import type { House } from './house.ts';
+import { requireSharedRoot } from './shared-root.ts';
 
 export interface RunningWorker {
   /** Takes no more work, lets running activities finish within their grace, then returns. */
@@ -37,6 +38,7 @@ export interface WorkerSettings {
 export async function startWorker(house: House, settings: WorkerSettings): Promise<RunningWorker> {
   const { config } = house;
   requireKeysOf(config);
+  await requireSharedRoot(house);
   const log = settings.log ?? fileLog(config.home);
   installRuntime(log);
   const connection = await NativeConnection.connect({ address: house.addresses.temporal });

@@ -2,6 +2,7 @@ import { ActivityCancellationType, proxyActivities, workflowInfo } from '@tempor
 import type { Activities } from '../activities/index.ts';
 import type { End } from './core/ends.ts';
 import { POLICY } from './core/policy.ts';
+import type { TurnArgs } from './messages.ts';
 
 /** Serves lost processes and a store that is away, nothing else: failures of a provider are values. */
 const retry = { initialInterval: '250ms', backoffCoefficient: 2, maximumInterval: '10s' } as const;
@@ -21,15 +22,13 @@ const { lookAtWait } = proxyActivities<Activities>({ startToCloseTimeout: '30s',
 /** Activities of the turn that any worker may run. */
 export const store = { sample, lookAtWait, endTurn };
 
-/** How long a call waits for a worker that has its files before the workspace counts as lost. */
-const WORKSPACE_WAIT = '1h';
-
-/** Activities that need the session's files: on the queue of a machine that has them. */
-export function actingOn(
-  queue: string,
-): Pick<ReturnType<typeof proxyActivities<Activities>>, 'runTool' | 'gate' | 'settleApproval' | 'stopGate'> {
+/** Activities that need the session's files: on the queue of a machine that has them, if one comes in time. */
+export function actingOn({
+  workspaceQueue: taskQueue,
+  state,
+}: TurnArgs): Pick<ReturnType<typeof proxyActivities<Activities>>, 'runTool' | 'gate' | 'settleApproval' | 'stopGate'> {
   const elsewhere =
-    queue === workflowInfo().taskQueue ? {} : { taskQueue: queue, scheduleToStartTimeout: WORKSPACE_WAIT };
+    taskQueue === workflowInfo().taskQueue ? {} : { taskQueue, scheduleToStartTimeout: state.limits.workspaceWaitMs };
   return proxyActivities<Activities>({ ...heartbeating, ...elsewhere });
 }
 

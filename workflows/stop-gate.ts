@@ -15,7 +15,7 @@ export async function askStopGate(
   { asks, blocks }: Step & { kind: 'stopGate' },
 ): Promise<Heard> {
   try {
-    const verdict = await actingOn(args.workspaceQueue).stopGate({ fence: fenceOf(args), head, asks, blocks });
+    const verdict = await actingOn(args).stopGate({ fence: fenceOf(args), head, asks, blocks });
     return { kind: 'stop_gate_answered', verdict };
   } catch (error) {
     if (isCancellation(error)) return { kind: 'stop_gate_answered', verdict: { kind: 'pass' } };

@@ -185,7 +185,7 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
   const { args } = turn;
   const { ordinal, tool, effect, argsHash } = call;
   const fence = fenceOf(args);
-  const work = actingOn(args.workspaceQueue).runTool.executeWithOptions({ summary: tool }, [
+  const work = actingOn(args).runTool.executeWithOptions({ summary: tool }, [
     { fence, assistant: assistantOf(turn.state()), ordinal, tool, effect, argsHash },
   ]);
   try {
@@ -220,7 +220,7 @@ async function runWait(turn: Turn, { ordinal }: CallRef): Promise<CallHeard> {
 async function gate(turn: Turn, step: Step & { kind: 'gate' }): Promise<Heard> {
   const { ordinal } = step;
   try {
-    const work = actingOn(turn.args.workspaceQueue).gate({
+    const work = actingOn(turn.args).gate({
       fence: fenceOf(turn.args),
       assistant: turn.state().head,
       ordinal,
@@ -244,7 +244,10 @@ async function decisionOrExpiry(turn: Turn, step: Step & { kind: 'awaitDecision'
     return {
       kind: 'decided',
       ordinal,
-      decision: await actingOn(turn.args.workspaceQueue).settleApproval({ fence: fenceOf(turn.args), approval }),
+      decision: await actingOn(turn.args).settleApproval({
+        fence: fenceOf(turn.args),
+        approval,
+      }),
     };
   } catch (error) {
     if (isCancellation(error)) return { kind: 'batch_returned' };

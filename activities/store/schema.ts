@@ -74,6 +74,13 @@ export const toolList = pawl.table('tool_list', {
   createdAt: created(),
 });
 
+/** The mark that the shared workspace root of a task queue carries: a worker without it has not the same mount. */
+export const sharedRoot = pawl.table('shared_root', {
+  taskQueue: text('task_queue').primaryKey(),
+  mark: text('mark').notNull(),
+  createdAt: created(),
+});
+
 /** What the model is shown of a tool, and what the ledger needs to know of it. */
 export interface StoredTool {
   readonly name: string;

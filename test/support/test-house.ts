@@ -45,8 +45,8 @@ export interface TestHouseOptions extends ScriptedProviderOptions {
   readonly agent?: Partial<AgentDefinition>;
   /** More agents, by name; each is like the first one but for what it says. */
   readonly others?: readonly (Partial<AgentDefinition> & { readonly name: string })[];
-  /** More of the config: hooks, MCP servers. */
-  readonly definition?: Pick<PawlDefinition, 'hooks' | 'mcp'>;
+  /** More of the config: hooks, MCP servers, where the files are. */
+  readonly definition?: Pick<PawlDefinition, 'hooks' | 'mcp' | 'workspaceKind'>;
   readonly tools?: readonly Tool[];
   /** Beside `scripted` and `responses`, which speak the two wires to the scripted provider. */
   readonly providers?: (baseUrl: string) => NonNullable<PawlDefinition['providers']>;

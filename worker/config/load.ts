@@ -97,6 +97,7 @@ const Shape = z.object({
             notAfterMs: limit.nullable(),
             outputTokens: limit,
             contextTokens: limit,
+            workspaceWaitMs: limit,
           })
           .partial()
           .optional(),

@@ -56,6 +56,8 @@ export interface Limits {
   readonly outputTokens: number;
   /** The model's context window, in tokens. */
   readonly contextTokens: number;
+  /** How long a call waits for a worker that has the session's files, before the workspace counts as lost. */
+  readonly workspaceWaitMs: number;
 }
 
 export const DEFAULT_LIMITS: Limits = {
@@ -65,4 +67,5 @@ export const DEFAULT_LIMITS: Limits = {
   notAfterMs: null,
   outputTokens: 8_192,
   contextTokens: 128_000,
+  workspaceWaitMs: 3_600_000,
 };

@@ -335,7 +335,7 @@ describe('the token', () => {
 it('a pull request conflicts with the push of its branch', () => {
   const request = openPullRequestTool({ baseUrl: 'https://forge', tokenEnv: null });
   const args = { repo: 'acme/app', head: 'fix', base: 'main', title: 't', body: '' };
-  const pushes = tool().locks({ repo: 'acme/app', branch: 'fix', folder: '.' });
+  const pushes = tool().locks({ repo: 'acme/app', branch: 'fix', folder: '.' }, workspace);
   expect(pushes).toEqual([{ resource: 'branch:acme/app:fix', mode: 'write' }]);
-  expect(request.locks(args)).toContainEqual({ resource: 'branch:acme/app:fix', mode: 'read' });
+  expect(request.locks(args, workspace)).toContainEqual({ resource: 'branch:acme/app:fix', mode: 'read' });
 });
