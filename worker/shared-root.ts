@@ -34,7 +34,7 @@ function putMark(root: string, mark: string): void {
     writeFileSync(join(root, MARK_FILE), `${mark}\n`, { flag: 'wx', flush: true });
   } catch (error) {
     const { code } = error as { code?: unknown };
-    const why = code === 'EEXIST' ? `it has the ${MARK_FILE} of another installation` : `it can't be written (${code})`;
+    const why = code === 'EEXIST' ? `it has the ${MARK_FILE} of another installation` : `it can’t be written`;
     throw new SetupError(`The workspace root ${root} can't be shared: ${why}. Name another folder as workspaceRoot.`);
   }
 }

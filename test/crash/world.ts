@@ -25,7 +25,7 @@ export interface Expected {
 export const UNDISTURBED: Expected = { shell: 'ok', lines: 1, askedAgain: 0 };
 
 /** Everything that a run left in the store, in the files, at the provider, in the engine and among the processes. */
-async function readWorld(run: CrashRun) {
+export async function readWorld(run: CrashRun) {
   const { db } = run.house.database;
   const id = run.session;
   const turns = await db.select().from(turn).where(eq(turn.session, id));
@@ -64,7 +64,7 @@ async function readWorld(run: CrashRun) {
   };
 }
 
-type World = Awaited<ReturnType<typeof readWorld>>;
+export type World = Awaited<ReturnType<typeof readWorld>>;
 
 /** Compares the world with the one that an undisturbed run leaves. */
 export async function compareWorld(run: CrashRun, allowed: Expected): Promise<World> {
@@ -130,7 +130,7 @@ function compareLedger({ calls, effects }: World, { shell }: Expected): void {
   ]);
 }
 
-function compareEvents({ events, eventSeq, effects, usage: rows }: World): void {
+export function compareEvents({ events, eventSeq, effects, usage: rows }: World): void {
   const seqs = events.map(({ seq }) => seq);
   expect(seqs).toEqual([...seqs].sort((a, b) => a - b));
   expect(new Set(seqs).size).toBe(seqs.length);
@@ -186,7 +186,7 @@ function of<K extends JournalEvent['kind']>(events: readonly RecordedEvent[], ki
 }
 
 /** Each sample has one key of its own; one that was lost is asked again with the same key and the same bytes. */
-function compareRequests({ requests, usage: rows }: World, { askedAgain }: Expected): void {
+export function compareRequests({ requests, usage: rows }: World, { askedAgain }: Pick<Expected, 'askedAgain'>): void {
   const keys = Array.from({ length: SAMPLES }, (_, step) =>
     requests.filter(({ body }) => countToolResults(body) === step).map(({ headers }) => headers['idempotency-key']),
   );
