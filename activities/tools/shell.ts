@@ -4,6 +4,7 @@ import { answering, Refused } from './answer.ts';
 import { show } from './capture.ts';
 import { defineTool, type ToolResult } from './define-tool.ts';
 import { type Finished, runProcess } from './run-process.ts';
+import { isWellFormed } from './text.ts';
 
 const LONGEST_S = 600;
 /** Kept free in a result for the line that says how the command ended. */
@@ -46,6 +47,8 @@ export const shell = defineTool<z.output<typeof input>>({
 function bash(command: string): { command: string; args: string[] } {
   if (command.includes('\0'))
     throw new Refused('The command has a NUL character in it; no command can have one.', 'bad_command');
+  if (!isWellFormed(command))
+    throw new Refused('The command has half of a surrogate pair in it. Write the whole character.', 'bad_command');
   if (Buffer.byteLength(JSON.stringify(command)) > COMMAND_BYTES) {
     throw new Refused(
       `The command is longer than ${COMMAND_BYTES} bytes. Write it to a file and run that.`,

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { errorCode, Refused } from './answer.ts';
+import { isWellFormed } from './text.ts';
 
 /** A path inside the workspace. */
 export interface Place {
@@ -24,7 +25,7 @@ export async function placeToRead(workspace: string, given: string): Promise<Pla
 export async function placeToWrite(workspace: string, given: string): Promise<Place> {
   const target = lexically(workspace, given);
   if (target === workspace) throw new Refused(`${given || '.'}: this is the workspace folder, not a file.`, 'EISDIR');
-  const { real, missing } = await resolveInside(workspace, dirname(target));
+  const { real, missing } = await resolveInside(workspace, dirname(target), given);
   const path = join(real, ...missing, basename(target));
   const leaf = missing.length > 0 ? null : await lstatOrNull(path);
   if (leaf?.isSymbolicLink()) {
@@ -64,21 +65,29 @@ export function lockName(workspace: string, given: string): string {
 function lexically(workspace: string, given: string): string {
   if (given.includes('\0'))
     throw new Refused('The path has a NUL character in it, which no file name can have.', 'bad_path');
+  // It would name another file, with a stand-in in it.
+  if (!isWellFormed(given))
+    throw new Refused('The path has half of a surrogate pair in it. Write the whole character.', 'bad_path');
   const target = resolve(workspace, given);
   if (!isInside(workspace, target)) throw outside(given);
   return target;
 }
 
-async function resolveInside(workspace: string, given: string): Promise<{ real: string; missing: string[] }> {
+/** `named`: how the model wrote it, for what it is told. */
+async function resolveInside(
+  workspace: string,
+  given: string,
+  named = given,
+): Promise<{ real: string; missing: string[] }> {
   const missing: string[] = [];
   for (let at = lexically(workspace, given); ; at = dirname(at)) {
     const real = await realpathOrNull(at);
     if (real !== null) {
-      if (!isInside(workspace, real)) throw outside(given);
+      if (!isInside(workspace, real)) throw outside(named);
       return { real, missing };
     }
     // A link to nothing would be a way to create a file anywhere.
-    if ((await lstatOrNull(at)) !== null) throw new Refused(`${given}: a link on this path leads nowhere.`, 'link');
+    if ((await lstatOrNull(at)) !== null) throw new Refused(`${named}: a link on this path leads nowhere.`, 'link');
     missing.unshift(basename(at));
   }
 }
