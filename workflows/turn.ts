@@ -244,10 +244,7 @@ async function decisionOrExpiry(turn: Turn, step: Step & { kind: 'awaitDecision'
     return {
       kind: 'decided',
       ordinal,
-      decision: await actingOn(turn.args).settleApproval({
-        fence: fenceOf(turn.args),
-        approval,
-      }),
+      decision: await actingOn(turn.args).settleApproval({ fence: fenceOf(turn.args), approval }),
     };
   } catch (error) {
     if (isCancellation(error)) return { kind: 'batch_returned' };
