@@ -59,7 +59,13 @@ test('every open turn is looked at once in a round, however many there are', asy
       return Promise.resolve({ kind: 'running' });
     },
   };
-  const deps = { database: at, engine, tools: createRegistry([]), log: pino({ level: 'silent' }) };
+  const deps = {
+    database: at,
+    engine,
+    tools: createRegistry([]),
+    reporter: { wake() {} },
+    log: pino({ level: 'silent' }),
+  };
   const places: (string | null)[] = [];
   let after: string | null = null;
   do {
