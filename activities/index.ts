@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type {
+  CompactRequest,
   DecisionRequest,
   EndTurnRequest,
   GateRequest,
@@ -16,6 +17,7 @@ import { sweep } from './recovery/sweep.ts';
 import { type AdvanceRequest, advanceSession } from './session/advance-session.ts';
 import { cancelTurnOfSession, hasEnded } from './session/cancel-turn.ts';
 import { newId } from './store/ids.ts';
+import { compact } from './turn/compact.ts';
 import { endTurn } from './turn/end-turn.ts';
 import { gate } from './turn/gate-call.ts';
 import { lookAtWait } from './turn/look-at-wait.ts';
@@ -40,6 +42,7 @@ export function createActivities(deps: Deps) {
     act<A, R>(name, (given, ...args) => beating(newId('att'), () => activity(given, ...args)));
   return {
     sample: act<[SampleRequest], Awaited<ReturnType<typeof sample>>>('sample', sample),
+    compact: act<[CompactRequest], Awaited<ReturnType<typeof compact>>>('compact', compact),
     runTool: act<[RunToolRequest], Awaited<ReturnType<typeof runTool>>>('runTool', runTool),
     gate: short<[GateRequest], Awaited<ReturnType<typeof gate>>>('gate', gate),
     settleApproval: short<[DecisionRequest], Awaited<ReturnType<typeof settleApproval>>>(

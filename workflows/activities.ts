@@ -14,13 +14,13 @@ const heartbeating = {
   retry,
 } as const;
 
-const { sample } = proxyActivities<Activities>(heartbeating);
+const { sample, compact } = proxyActivities<Activities>(heartbeating);
 const { endTurn } = proxyActivities<Activities>({ startToCloseTimeout: '30s', heartbeatTimeout: '10s', retry });
 
 const { lookAtWait } = proxyActivities<Activities>({ startToCloseTimeout: '30s', retry });
 
 /** Activities of the turn that any worker may run. */
-export const store = { sample, lookAtWait, endTurn };
+export const store = { sample, compact, lookAtWait, endTurn };
 
 /** Activities that need the session's files: on the queue of a machine that has them, if one comes in time. */
 export function actingOn({

@@ -9,6 +9,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { apply } from './core/apply.ts';
+import { mayCompact } from './core/compaction.ts';
 import { endingCall, startable } from './core/batch.ts';
 import { type End, engineStatusOf } from './core/ends.ts';
 import { nextStep, type Step } from './core/next-step.ts';
@@ -56,6 +57,9 @@ async function loop(turn: Turn): Promise<End> {
     if (isLong(turn.state())) await continueAsNew<typeof turnWorkflow>({ ...turn.args, state: turn.state() });
     const step = nextStep(turn.state(), Date.now());
     switch (step.kind) {
+      case 'compact':
+        turn.recordStep(await compact(turn, step));
+        break;
       case 'sample':
         turn.recordStep(await sample(turn, step));
         break;
@@ -76,8 +80,6 @@ async function loop(turn: Turn): Promise<End> {
         break;
       case 'finish':
         return step.end;
-      case 'compact':
-        throw turnFailure('turn.step_unknown');
     }
   }
 }
@@ -126,6 +128,7 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
       watchRepetition: step.watchRepetition,
       outputTokens: state.limits.outputTokens,
       contextTokens: state.limits.contextTokens,
+      mayCompact: mayCompact(state),
     },
   ]);
   try {
@@ -134,6 +137,29 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
   } catch (error) {
     if (isCancellation(error))
       return { kind: 'sampled', outcome: { kind: 'cut', head: state.head }, drained: 0, dice: 0 };
+    return eventOfFailure(error);
+  }
+}
+
+async function compact(turn: Turn, { cause }: Step & { kind: 'compact' }): Promise<Heard> {
+  const { step, head, context, limits } = turn.state();
+  const { agent, tools } = turn.args;
+  const work = store.compact.executeWithOptions({ summary: `compaction in step ${step}` }, [
+    {
+      fence: fenceOf(turn.args),
+      agent,
+      tools,
+      step,
+      head,
+      cause,
+      shrinks: context.shrinks,
+      contextTokens: limits.contextTokens,
+    },
+  ]);
+  try {
+    return { kind: 'compacted', outcome: await work, dice: Math.random() };
+  } catch (error) {
+    if (isCancellation(error)) return { kind: 'compacted', outcome: { kind: 'cut' }, dice: 0 };
     return eventOfFailure(error);
   }
 }

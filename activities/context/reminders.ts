@@ -10,4 +10,6 @@ export const REMINDER_TEXTS: Readonly<Record<Reminder, string>> = {
   stop_gate: 'The work was found not to be finished yet. Go on.',
   token_target: 'There is budget left. Go on with what would improve the result most.',
   identical_steps: 'You are repeating the same calls. Do something different, or finish.',
+  images_stripped:
+    'The provider refused the request as too large. The images before this point are not shown to you any more.',
 };

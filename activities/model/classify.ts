@@ -1,6 +1,6 @@
 import type { ProviderFailure } from '../../workflows/core/sample-outcome.ts';
 import { asObject } from './json.ts';
-import { saysImageRefused, saysOverflow } from './overflow.ts';
+import { namedWindow, saysImageRefused, saysOverflow } from './overflow.ts';
 import { noteOf } from './redact.ts';
 import { firstSentence, refusalText } from './refusal-text.ts';
 import { type HeaderSource, retryAfterMs } from './retry-after.ts';
@@ -49,7 +49,7 @@ interface Answer {
 function fromAnswer({ status, headers, body }: Answer, nowMs: number): ProviderFailure {
   const text = refusalText(body);
   const vetoed = headers.get('x-should-retry')?.trim().toLowerCase() === 'false';
-  if (!NEVER_OVERFLOW.has(status) && saysOverflow(text)) return { kind: 'overflow' };
+  if (!NEVER_OVERFLOW.has(status) && saysOverflow(text)) return overflow(text);
   if (status === 413 || (status < 500 && saysImageRefused(text))) return { kind: 'too_large' };
   if (isAboutKey(status, text)) return { kind: 'auth', status };
   if (status === 429 || status === 402) {
@@ -63,6 +63,11 @@ function fromAnswer({ status, headers, body }: Answer, nowMs: number): ProviderF
     return { kind: 'overloaded', status, afterMs: retryAfterMs(headers, text, nowMs) };
   }
   return { kind: 'server_error', status, final: false };
+}
+
+function overflow(text: string): ProviderFailure {
+  const windowTokens = namedWindow(text);
+  return windowTokens === null ? { kind: 'overflow' } : { kind: 'overflow', windowTokens };
 }
 
 const NEVER_OVERFLOW = new Set([401, 503, 529]);
@@ -92,7 +97,7 @@ function fromFrame(error: unknown, nowMs: number): ProviderFailure {
     .find((value) => Number.isInteger(value) && value >= 400 && value < 600);
   const text = refusalText(error);
   const status = named ?? SPOKEN_STATUS.find(([pattern]) => pattern.test(text))?.[1] ?? 500;
-  if (saysOverflow(text)) return { kind: 'overflow' };
+  if (saysOverflow(text)) return overflow(text);
   return fromAnswer({ status, headers: NO_HEADERS, body: error }, nowMs);
 }
 

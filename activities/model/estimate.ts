@@ -1,5 +1,5 @@
-import type { Message } from '../../workflows/core/transcript.ts';
 import type { StoredTool } from '../store/schema.ts';
+import type { Shown } from './port.ts';
 
 const BYTES_PER_TOKEN = 4;
 const MESSAGE_OVERHEAD_TOKENS = 4;
@@ -11,7 +11,7 @@ export function estimateText(text: string): number {
 }
 
 /** Tokens of one message, with what the provider wants back of it. */
-export function estimateMessage(message: Message): number {
+export function estimateMessage(message: Shown): number {
   const text = MESSAGE_OVERHEAD_TOKENS + estimateText(message.text);
   if (message.kind === 'tool_result') return text + CALL_OVERHEAD_TOKENS;
   if (message.kind !== 'assistant') return text;

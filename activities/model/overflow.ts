@@ -35,6 +35,24 @@ export function saysOverflow(text: string): boolean {
   return !NOT_OVERFLOW.some((guard) => guard.test(text)) && OVERFLOW.some((pattern) => pattern.test(text));
 }
 
+const WINDOW: readonly RegExp[] = [
+  /maximum (?:context|prompt) length (?:is|of)\D{0,20}([\d,]+)/i,
+  /\bcontext (?:window|size|length)\b\D{0,40}([\d,]+)/i,
+  />\s*([\d,]+)\s*(?:tokens? )?maximum/i,
+  /\blimit:?(?: of)?\s+([\d,]+)/i,
+];
+/** Anything smaller is some other number. */
+const LEAST_WINDOW_TOKENS = 1_000;
+
+/** The size of the window that an overflow names, in tokens; null where it names none. */
+export function namedWindow(text: string): number | null {
+  for (const pattern of WINDOW) {
+    const tokens = Number(pattern.exec(text)?.[1]?.replaceAll(',', ''));
+    if (tokens >= LEAST_WINDOW_TOKENS) return tokens;
+  }
+  return null;
+}
+
 export function saysImageRefused(text: string): boolean {
   // Codes say it with underscores: image_too_large.
   return IMAGE_REFUSED.test(text.replaceAll('_', ' '));

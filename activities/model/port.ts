@@ -2,12 +2,15 @@ import type { Finish, ProviderFailure, Usage } from '../../workflows/core/sample
 import type { Message, ToolCall } from '../../workflows/core/transcript.ts';
 import type { StoredTool } from '../store/schema.ts';
 
+/** What a model is shown: messages of the transcript, and lines of ours that stand for some of them. */
+export type Shown = Message | { readonly kind: 'projection'; readonly text: string };
+
 /** One request to a provider, in the transcript's own terms. */
 export interface ModelRequest {
   readonly model: string;
   readonly instructions: string;
   /** Oldest first; every call has its result. */
-  readonly messages: readonly Message[];
+  readonly messages: readonly Shown[];
   readonly tools: readonly StoredTool[];
   /** Cap on the output, in tokens. */
   readonly outputTokens: number;

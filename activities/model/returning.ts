@@ -1,9 +1,9 @@
-import type { Message } from '../../workflows/core/transcript.ts';
+import type { Shown } from './port.ts';
 import type { ReasoningReturn } from './wire-port.ts';
 
 /** Says of which messages the reasoning goes back: never to another model than the one that made it. */
 export function returning(
-  messages: readonly Message[],
+  messages: readonly Shown[],
   target: { readonly model: string; readonly reasoning: ReasoningReturn },
 ): (n: number) => boolean {
   const { model, reasoning } = target;

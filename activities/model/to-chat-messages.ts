@@ -4,6 +4,7 @@ import { lowerTools, type SchemaRules } from './lower-schema.ts';
 import type { StoredTool } from '../store/schema.ts';
 import { CALL_EXTRAS } from './accumulate.ts';
 import { asObject, type JsonObject } from './json.ts';
+import type { Shown } from './port.ts';
 import { repairPairs } from './repair-pairs.ts';
 import { returning } from './returning.ts';
 import { OUTPUT_ITEMS } from './response-items.ts';
@@ -22,7 +23,7 @@ export interface ChatTarget {
 }
 
 /** The transcript as chat messages; every call has its result, every id is unique. */
-export function toChatMessages(messages: readonly Message[], target: ChatTarget): ChatCompletionMessageParam[] {
+export function toChatMessages(messages: readonly Shown[], target: ChatTarget): ChatCompletionMessageParam[] {
   const paired = repairPairs(messages);
   const ids = wireIds(paired);
   const goesBack = returning(paired, target);

@@ -3,6 +3,7 @@ import type { Message } from '../../workflows/core/transcript.ts';
 import type { StoredTool } from '../store/schema.ts';
 import { asText, type JsonObject } from './json.ts';
 import { lowerTools, type SchemaRules } from './lower-schema.ts';
+import type { Shown } from './port.ts';
 import { repairPairs } from './repair-pairs.ts';
 import { isCall, isMessage, keptItems } from './response-items.ts';
 import { returning } from './returning.ts';
@@ -14,7 +15,7 @@ type Assistant = Extract<Message, { kind: 'assistant' }>;
 
 /** The transcript as items; every call has its output, every id is unique, reasoning stands before what it led to. */
 export function toResponseInput(
-  messages: readonly Message[],
+  messages: readonly Shown[],
   target: { readonly model: string; readonly reasoning: ReasoningReturn },
 ): ResponseInputItem[] {
   const paired = repairPairs(messages);

@@ -1,4 +1,4 @@
-import type { Message } from '../../workflows/core/transcript.ts';
+import type { Shown } from './port.ts';
 
 /** The longest tool call id that every provider takes back. */
 const ID_CHARS = 40;
@@ -7,7 +7,7 @@ const ID_CHARS = 40;
  * Call ids of one request, by message and ordinal. A provider's own id is kept where it is the first of its
  * kind; a blank, long or repeated one is replaced by its position, the same in every build of this chain.
  */
-export function wireIds(messages: readonly Message[]): readonly (readonly string[])[] {
+export function wireIds(messages: readonly Shown[]): readonly (readonly string[])[] {
   const own = new Set(
     messages.flatMap((message) => (message.kind === 'assistant' ? message.calls.map(({ id }) => id) : [])),
   );

@@ -3,6 +3,7 @@ import type { CallRow } from './ledger.ts';
 import type { NewCall } from './turn-commit.ts';
 
 const KEPT = 5_000;
+const KEPT_CHARS = 8 * 1024 * 1024;
 
 /**
  * Calls that this process stored or finished itself, so that it need not read back what it has just written.
@@ -10,12 +11,12 @@ const KEPT = 5_000;
  * and a result that stands.
  */
 export class CallMemory {
-  readonly #asked = new Map<string, CallRow>();
-  readonly #finished = new Map<string, CallRow>();
+  readonly #asked = new RecentCalls();
+  readonly #finished = new RecentCalls();
 
   /** A reader's call that was committed with its message and goes to no gate. */
   asked(turn: string, assistant: string, step: number, call: NewCall): void {
-    keep(this.#asked, call.key, {
+    this.#asked.keep({
       key: call.key,
       turn,
       assistant,
@@ -36,14 +37,12 @@ export class CallMemory {
   }
 
   take(key: string): CallRow | undefined {
-    const row = this.#asked.get(key);
-    this.#asked.delete(key);
-    return row;
+    return this.#asked.take(key);
   }
 
   /** This very result is the one that stands in the store. */
   finished(row: CallRow): void {
-    keep(this.#finished, row.key, row);
+    this.#finished.keep(row);
   }
 
   /** Results of all calls of a message, or nothing if one is missing here. */
@@ -58,8 +57,32 @@ export class CallMemory {
   }
 }
 
-function keep(rows: Map<string, CallRow>, key: string, row: CallRow): void {
-  rows.set(key, row);
-  const [oldest] = rows.keys();
-  if (rows.size > KEPT && oldest !== undefined) rows.delete(oldest);
+/** The newest rows, by number and by size. */
+class RecentCalls {
+  readonly #rows = new Map<string, CallRow>();
+  #chars = 0;
+
+  get(key: string): CallRow | undefined {
+    return this.#rows.get(key);
+  }
+
+  take(key: string): CallRow | undefined {
+    const row = this.#rows.get(key);
+    if (row && this.#rows.delete(key)) this.#chars -= charsOf(row);
+    return row;
+  }
+
+  keep(row: CallRow): void {
+    this.take(row.key);
+    this.#rows.set(row.key, row);
+    this.#chars += charsOf(row);
+    for (const key of this.#rows.keys()) {
+      if (this.#rows.size <= KEPT && this.#chars <= KEPT_CHARS) break;
+      this.take(key);
+    }
+  }
+}
+
+function charsOf(row: CallRow): number {
+  return row.arguments.length + (row.result?.length ?? 0);
 }

@@ -42,20 +42,21 @@ export interface SampleOpening {
   readonly events: readonly NewEvent[];
 }
 
-export type SampleOpened =
+/** `O`: what is remembered under the sample's key. */
+export type SampleOpened<O = SampleOutcome> =
   | { readonly kind: 'opened'; readonly lost: number; readonly plan: boolean }
-  | { readonly kind: 'answered'; readonly outcome: SampleOutcome }
+  | { readonly kind: 'answered'; readonly outcome: O }
   | { readonly kind: 'too_many_lost'; readonly lost: number };
 
 /**
  * First commit of a sample: appends, and the usage row that counts as the worst case until it is closed.
  * An earlier attempt's answer is returned instead; attempts that died get their end first.
  */
-export async function openSample(db: Db, opening: SampleOpening): Promise<SampleOpened> {
+export async function openSample<O = SampleOutcome>(db: Db, opening: SampleOpening): Promise<SampleOpened<O>> {
   const { fence, sample, attempt, request } = opening;
   let lost = 0;
   for (;;) {
-    const committed = await commitTurn<SampleOutcome>(db, {
+    const committed = await commitTurn<O>(db, {
       ...NO_CHANGE,
       ...opening,
       newAttemptOf: sample,
@@ -97,13 +98,13 @@ export async function refusal(db: Db, fence: Fence): Promise<Error> {
   return new Error('a commit was refused and would be accepted now');
 }
 
-export interface SampleClosing {
+export interface SampleClosing<O extends { readonly kind: string } = SampleOutcome> {
   readonly fence: Fence;
   readonly session: string;
   readonly attempt: string;
   readonly sample: string;
   readonly step: number;
-  readonly outcome: SampleOutcome;
+  readonly outcome: O;
   /** Whether the outcome ends the attempts of this request, so that it is kept under the sample's key. */
   readonly isFinal: boolean;
   readonly usage: Usage;
@@ -115,9 +116,12 @@ export interface SampleClosing {
 }
 
 /** Second commit: reply, calls, usage and stream end. Whoever comes second gets the first one's outcome. */
-export async function closeSample(db: Db, closing: SampleClosing): Promise<SampleOutcome> {
+export async function closeSample<O extends { readonly kind: string } = SampleOutcome>(
+  db: Db,
+  closing: SampleClosing<O>,
+): Promise<O> {
   const { outcome, reply, attempt, usage: used } = closing;
-  const committed = await commitTurn<SampleOutcome>(db, {
+  const committed = await commitTurn<O>(db, {
     ...NO_CHANGE,
     fence: closing.fence,
     step: closing.step,
@@ -134,7 +138,7 @@ export async function closeSample(db: Db, closing: SampleClosing): Promise<Sampl
 }
 
 /** The turn moved on without this attempt: what it cost is written down all the same. */
-async function closeDiscarded(db: Db, closing: SampleClosing): Promise<void> {
+async function closeDiscarded(db: Db, closing: SampleClosing<{ readonly kind: string }>): Promise<void> {
   const { inputTokens, cachedTokens, outputTokens, reasoningTokens, complete } = closing.usage;
   const tokens = complete ? { inputTokens, cachedTokens, outputTokens, reasoningTokens } : {};
   await db.transaction(async (tx) => {

@@ -66,6 +66,8 @@ export interface StoredAgent {
   readonly limits: Limits;
   /** Absent in what was stored before there were permissions: the list of tools is the permission. */
   readonly permissions?: Permissions;
+  /** False: the context is never compacted. */
+  readonly compaction?: boolean;
 }
 
 export const toolList = pawl.table('tool_list', {

@@ -13,11 +13,18 @@ export interface Link {
   readonly body: Message;
 }
 
-const CACHE_LINKS = 20_000;
+const CACHE_BYTES = 48 * 1024 * 1024;
+const LINK_OVERHEAD_BYTES = 600;
 
-/** The last links this process saw: immutable, so never stale. Oldest out first. */
+/** The links this process saw last: immutable, so never stale. The least recently used go first. */
 export class ChainCache {
   readonly #links = new Map<string, Link>();
+  readonly #limitBytes: number;
+  #bytes = 0;
+
+  constructor(limitBytes: number = CACHE_BYTES) {
+    this.#limitBytes = limitBytes;
+  }
 
   get(hash: string): Link | undefined {
     return this.#links.get(hash);
@@ -25,45 +32,84 @@ export class ChainCache {
 
   add(links: readonly Link[]): void {
     for (const link of links) {
-      this.#links.delete(link.hash);
+      if (!this.#links.delete(link.hash)) this.#bytes += bytesOf(link);
       this.#links.set(link.hash, link);
     }
-    for (const hash of this.#links.keys()) {
-      if (this.#links.size <= CACHE_LINKS) break;
+    for (const [hash, link] of this.#links) {
+      if (this.#bytes <= this.#limitBytes) break;
       this.#links.delete(hash);
+      this.#bytes -= bytesOf(link);
     }
   }
 }
 
-/** The chain that ends in `head`, oldest first, from the newest compaction on. */
+/** Roughly what a link holds in memory: its tokens are estimated from its bytes. */
+function bytesOf({ tokens }: Link): number {
+  return LINK_OVERHEAD_BYTES + tokens * 4;
+}
+
+/**
+ * The chain that ends in `head`, oldest first: from the oldest message on that the newest compaction kept. The
+ * compaction lies in its place on the chain, behind what it kept.
+ */
 export async function loadChain(db: Db | Tx, cache: ChainCache, head: string): Promise<readonly Link[]> {
   const chain: Link[] = [];
+  let compaction: Link | null = null;
+  let oldestDepth = 1;
   let at: string | null = head;
   while (at !== null) {
     const cached: Link | undefined = cache.get(at);
-    const links: readonly Link[] = cached ? [cached] : await readBack(db, at);
-    cache.add(links);
-    chain.push(...links);
+    const links: readonly Link[] = cached ? [cached] : await readBack(db, at, oldestDepth);
+    for (const link of links) {
+      chain.push(link);
+      if (compaction || link.body.kind !== 'compaction') continue;
+      compaction = link;
+      oldestDepth = Math.min(link.body.keptFrom, link.depth);
+    }
     const last: Link | undefined = links[links.length - 1];
-    at = last === undefined || last.body.kind === 'compaction' ? null : last.parent;
+    at = last === undefined || last.depth <= oldestDepth ? null : last.parent;
   }
-  return chain.reverse();
+  chain.reverse();
+  cache.add(chain);
+  return chain;
 }
 
 const READ_AT_ONCE = 200;
 
-/** Newest first; empty at the root. */
-async function readBack(db: Db | Tx, from: string): Promise<readonly Link[]> {
+/** Newest first, as far as a compaction; empty at the root. */
+async function readBack(db: Db | Tx, from: string, oldestDepth: number): Promise<readonly Link[]> {
   const { rows } = await db.execute<Link & Record<string, unknown>>(sql`
     with recursive back as (
       select hash, parent, depth, tokens, body, kind, 1 as n from pawl.message where hash = ${from}
       union all
       select m.hash, m.parent, m.depth, m.tokens, m.body, m.kind, back.n + 1
       from pawl.message m join back on m.hash = back.parent
-      where back.kind <> 'compaction' and back.n < ${READ_AT_ONCE}
+      where back.kind <> 'compaction' and back.n < ${READ_AT_ONCE} and m.depth >= ${oldestDepth}
     )
     select hash, parent, depth, tokens, body from back order by n`);
   return rows.map(({ hash, parent, depth, tokens, body }) => ({ hash, parent, depth, tokens, body }));
+}
+
+/** Which of these messages lie on the chain that ends in `head`, however far back. */
+export async function ancestorsAmong(db: Db | Tx, head: string, hashes: readonly string[]): Promise<Set<string>> {
+  if (hashes.length === 0) return new Set();
+  const { rows } = await db.execute<{ hash: string }>(sql`
+    with recursive oldest as (
+      select min(depth) as depth from pawl.message where hash in (${sql.join(
+        hashes.map((hash) => sql`${hash}`),
+        sql`, `,
+      )})
+    ), back as (
+      select hash, parent from pawl.message where hash = ${head}
+      union all
+      select m.hash, m.parent from pawl.message m join back on m.hash = back.parent
+      where m.depth >= (select depth from oldest)
+    )
+    select hash from back where hash in (${sql.join(
+      hashes.map((hash) => sql`${hash}`),
+      sql`, `,
+    )})`);
+  return new Set(rows.map((row) => row.hash));
 }
 
 /** Puts messages behind `head`, as links; nothing is written yet. */

@@ -14,7 +14,7 @@ import type { TurnOwner } from '../store/owners.ts';
 import { readInputs } from '../store/inputs.ts';
 import { readResults } from '../store/samples.ts';
 import type { StoredTool } from '../store/schema.ts';
-import { chainOn, type Link, loadChain } from '../store/transcript.ts';
+import { ancestorsAmong, chainOn, type Link, loadChain } from '../store/transcript.ts';
 import { readOutput } from '../tools/read-output.ts';
 import { inputText } from './input-text.ts';
 import { resultMessages } from './results.ts';
@@ -47,7 +47,12 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
   const depth = chain[chain.length - 1]?.depth ?? 0;
   const links = chainOn({ hash: request.head, depth }, bodies, estimateMessage);
   const head = links[links.length - 1]?.hash ?? request.head;
-  const built = buildContext([...chain, ...links], { agent, tools, contextTokens: request.contextTokens });
+  const built = buildContext([...chain, ...links], {
+    agent,
+    tools,
+    contextTokens: request.contextTokens,
+    mayCompact: request.mayCompact && agent.compaction !== false,
+  });
   const key = sha256(
     'sample',
     owner.id,
@@ -91,7 +96,7 @@ async function owedMessages(
   const { db } = deps.database;
   const results = request.results > 0 ? await resultsOf(deps, request) : [];
   const inputs = await readInputs(db, request.inputs);
-  const present = new Set(chain.flatMap(({ body }) => (body.kind === 'user' ? [body.input] : [])));
+  const present = await inputsOnChain(deps, request.head, inputs, chain);
   return [
     ...resultMessages(
       results,
@@ -102,6 +107,24 @@ async function owedMessages(
       .map((row): Message => ({ kind: 'user', text: inputText(row), input: row.id, source: row.kind })),
     ...request.reminders.map((code): Message => ({ kind: 'reminder', code, text: REMINDER_TEXTS[code] })),
   ];
+}
+
+/** Those that are messages already: told of twice, an input joins once, also behind a compaction. */
+async function inputsOnChain(
+  deps: Deps,
+  head: string,
+  inputs: readonly { readonly id: string; readonly message: string | null }[],
+  chain: readonly Link[],
+): Promise<ReadonlySet<string>> {
+  const seen = new Set(chain.flatMap(({ body }) => (body.kind === 'user' ? [body.input] : [])));
+  const old = inputs.filter(({ id, message }) => message !== null && !seen.has(id));
+  const onChain = await ancestorsAmong(
+    deps.database.db,
+    head,
+    old.flatMap(({ message }) => message ?? []),
+  );
+  for (const { id, message } of old) if (message !== null && onChain.has(message)) seen.add(id);
+  return seen;
 }
 
 async function resultsOf({ database, calls }: Deps, { head, results }: SampleRequest) {
@@ -123,19 +146,23 @@ export function openingEvents(plan: SamplePlan, request: SampleRequest, attempt:
         event: { kind: 'input.joined', layer: 'turn', input, message },
       }),
     ),
-    {
-      key: `sample/${attempt}`,
-      turn,
-      event: {
-        kind: 'sample.started',
-        layer: 'stream',
-        step: request.step,
-        attempt,
-        transition: request.transition,
-        model: plan.request.model,
-      },
-    },
+    ...(plan.refusal ? [] : [sampleStarted(plan, request, attempt)]),
   ];
+}
+
+function sampleStarted(plan: SamplePlan, request: SampleRequest, attempt: string): NewEvent {
+  return {
+    key: `sample/${attempt}`,
+    turn: plan.owner.id,
+    event: {
+      kind: 'sample.started',
+      layer: 'stream',
+      step: request.step,
+      attempt,
+      transition: request.transition,
+      model: plan.request.model,
+    },
+  };
 }
 
 function batchEnded(turn: string, assistant: string, calls: number, reason: 'all_returned' | 'cancelled'): NewEvent {

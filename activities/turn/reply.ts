@@ -1,5 +1,5 @@
 import type { SampleRequest } from '../../workflows/core/requests.ts';
-import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
+import type { SampleOutcome, Usage } from '../../workflows/core/sample-outcome.ts';
 import type { CallRef } from '../../workflows/core/tools.ts';
 import type { Message, ToolCall } from '../../workflows/core/transcript.ts';
 import type { Deps } from '../deps.ts';
@@ -24,7 +24,7 @@ export function replyLink(plan: SamplePlan, result: ModelResult): Link | null {
   return chainOn({ hash: plan.head, depth: plan.depth }, [body], estimateMessage)[0] ?? null;
 }
 
-function assistantMessage(plan: SamplePlan, reply: ModelReply, cut: boolean): Message {
+function assistantMessage(plan: SamplePlan, reply: ModelReply & { readonly usage: Usage }, cut: boolean): Message {
   return {
     kind: 'assistant',
     text: reply.text,
@@ -34,7 +34,15 @@ function assistantMessage(plan: SamplePlan, reply: ModelReply, cut: boolean): Me
     model: plan.request.model,
     extra: reply.extra,
     cut,
+    ...measured(reply, reply.usage),
   };
+}
+
+/** The provider's count of what the next request has of this one: reasoning only where it goes back. */
+function measured(reply: ModelReply, usage: Usage): { measuredTokens?: number } {
+  if (!usage.complete) return {};
+  const reasoning = Object.keys(reply.extra).length > 0 ? 0 : usage.reasoningTokens;
+  return { measuredTokens: usage.inputTokens + usage.outputTokens - reasoning };
 }
 
 function isEmpty(body: Message & { kind: 'assistant' }): boolean {
@@ -152,7 +160,12 @@ export function closingEvents(
   ];
 }
 
-function endOfStream(closing: Omit<SampleClosing, 'events'>, result: ModelResult, message: string | null): NewEvent {
+/** How a stream ended, in the journal's words. */
+export function endOfStream(
+  closing: Pick<SampleClosing, 'attempt' | 'step' | 'usage' | 'fence'>,
+  result: ModelResult,
+  message: string | null,
+): NewEvent {
   switch (result.kind) {
     case 'reply':
       return streamEnded(

@@ -80,7 +80,7 @@ describe('what comes from outside', () => {
     ['before a sample', turn(), 'sampling'],
     ['in a batch', turn({ phase: batch('running') }), 'tools'],
     ['in a rest', turn({ phase: { kind: 'resting', untilMs: T0 + 9, cause: 'stalled' } }), 'resting'],
-    ['in a compaction', turn({ phase: { kind: 'compacting' } }), 'compacting'],
+    ['in a compaction', turn({ phase: { kind: 'compacting', cause: 'window' } }), 'compacting'],
   ])('a cancel %s asks for the end that names the phase', (_where, state, phase) => {
     const after = apply(state, { kind: 'cancel_requested', atMs: T0 });
     expect(changed(state, after)).toEqual({ asked: { ...CANCELLED, phase } });

@@ -134,7 +134,8 @@ describe('ends that the core decides', () => {
 
 test.each<[Phase, End['phase']]>([
   [{ kind: 'ready' }, 'sampling'],
-  [{ kind: 'compacting' }, 'compacting'],
+  [{ kind: 'compacting', cause: 'window' }, 'compacting'],
+  [{ kind: 'compaction_resting', untilMs: T0, cause: 'window' }, 'compacting'],
   [{ kind: 'resting', untilMs: T0, cause: 'auth' }, 'resting'],
   [batch('queued'), 'tools'],
   [{ kind: 'ending', end: endOfUnknownEffect() }, 'ending'],

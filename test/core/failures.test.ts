@@ -104,16 +104,6 @@ describe('ends, with nothing spent', () => {
         signal: { name: 'provider_answer', cause: 'auth', status: 401 },
       },
     ],
-    [
-      'overflow',
-      { kind: 'overflow' },
-      {},
-      {
-        reason: 'MAX_TOKENS',
-        detail: 'context_limit',
-        signal: { name: 'provider_answer', cause: 'overflow' },
-      },
-    ],
     // Nobody watches any more by then, so a third one is a fault; it must be bounded all the same.
     [
       'a third doom loop',
@@ -121,7 +111,6 @@ describe('ends, with nothing spent', () => {
       { doom: 2 },
       { reason: 'ERROR', detail: 'model', signal: { name: 'retries_spent', cause: 'doom_loop', used: 3 } },
     ],
-    ['too large', { kind: 'too_large' }, {}, refused('too_large', 413)],
     ['an invalid request', { kind: 'invalid_request', status: 422 }, {}, refused('invalid_request', 422)],
   ])('%s', (_name, failure, tries, end) => {
     const state = turn({ tries });

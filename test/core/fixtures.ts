@@ -4,6 +4,8 @@ import { DEFAULT_LIMITS, type Limits } from '../../workflows/core/policy.ts';
 import type { CallRef } from '../../workflows/core/tools.ts';
 import {
   type BatchCall,
+  type ContextTries,
+  FRESH_CONTEXT,
   FRESH_TRIES,
   openTurn,
   type Phase,
@@ -16,13 +18,14 @@ export const T0 = 1_000_000;
 
 export const USAGE: Usage = { ...NO_USAGE, inputTokens: 100, cachedTokens: 40, outputTokens: 10, reasoningTokens: 3 };
 
-type Change = Partial<Omit<TurnState, 'limits' | 'tries'>> & {
+type Change = Partial<Omit<TurnState, 'limits' | 'tries' | 'context'>> & {
+  readonly context?: Partial<ContextTries>;
   readonly limits?: Partial<Limits>;
   readonly tries?: Partial<Tries>;
 };
 
 /** A turn that has just opened, changed where the test says so; frozen, so that nothing may write to it. */
-export function turn({ limits, tries, ...change }: Change = {}): TurnState {
+export function turn({ limits, tries, context, ...change }: Change = {}): TurnState {
   const opened = openTurn({
     head: 'h0',
     inputs: ['in_1'],
@@ -30,7 +33,12 @@ export function turn({ limits, tries, ...change }: Change = {}): TurnState {
     atMs: T0,
     carried: null,
   });
-  return frozen({ ...opened, tries: { ...FRESH_TRIES, ...tries }, ...change });
+  return frozen({
+    ...opened,
+    tries: { ...FRESH_TRIES, ...tries },
+    context: { ...FRESH_CONTEXT, ...context },
+    ...change,
+  });
 }
 
 export function frozen<T>(value: T): T {

@@ -42,7 +42,30 @@ describe('the next step', () => {
         watchRepetition: false,
       },
     ],
-    ['a compaction compacts', turn({ phase: { kind: 'compacting' } }), { kind: 'compact' }],
+    [
+      'a compaction compacts',
+      turn({ phase: { kind: 'compacting', cause: 'overflow' } }),
+      { kind: 'compact', cause: 'overflow' },
+    ],
+    [
+      'a compaction that rests waits',
+      turn({ phase: { kind: 'compaction_resting', untilMs: T0 + 500, cause: 'window' } }),
+      { kind: 'rest', forMs: 500 },
+    ],
+    [
+      'a compaction costs money too: none behind a limit',
+      turn({ phase: { kind: 'compacting', cause: 'window' }, asked: null, limits: { maxSteps: 0 } }),
+      {
+        kind: 'finish',
+        end: {
+          reason: 'ABORTED',
+          detail: 'max_steps',
+          decidedBy: 'runtime',
+          signal: { name: 'limit', limit: 'steps', allowed: 0, used: 0 },
+          phase: 'compacting',
+        },
+      },
+    ],
     ['a batch runs', turn({ phase: batch('queued', 'running') }), { kind: 'runTools' }],
     ['a call with a gate is asked about first', turn({ phase: gated }), { kind: 'gate', ordinal: 1 }],
     ['a rest lasts until its time', turn({ phase: resting }), { kind: 'rest', forMs: 500 }],

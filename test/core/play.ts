@@ -1,6 +1,7 @@
 import fc, { type Arbitrary, type GeneratorValue } from 'fast-check';
 import { apply } from '../../workflows/core/apply.ts';
 import { startable } from '../../workflows/core/batch.ts';
+import type { CompactOutcome } from '../../workflows/core/compact-outcome.ts';
 import type { Decision, GateVerdict, StopVerdict } from '../../workflows/core/gate.ts';
 import type { End } from '../../workflows/core/ends.ts';
 import { nextStep, type Step } from '../../workflows/core/next-step.ts';
@@ -103,14 +104,30 @@ const failed = (of: Arbitrary<ProviderFailure>) =>
 const outcomes = (rough: number): Arbitrary<Bare> =>
   fc.oneof(
     { weight: rough, arbitrary: failed(failures) },
-    { weight: 1, arbitrary: failed(finals) },
+    { weight: 3, arbitrary: failed(finals) },
     { weight: 100 - rough, arbitrary: replies(calls, false, fc.constantFrom('stop', 'stop', 'length')) },
     { weight: 8, arbitrary: replies(fc.constant([]), true, fc.constant('stop')) },
     { weight: 6, arbitrary: replies(fc.constant([]), false, fc.constantFrom('stop', 'length', 'content_filter')) },
     { weight: 6, arbitrary: gated },
-    { weight: 1, arbitrary: fc.constant<Bare>({ kind: 'needs_compaction', estimateTokens: 9 }) },
+    { weight: 4, arbitrary: fc.constant<Bare>({ kind: 'needs_compaction', estimateTokens: 9 }) },
+    { weight: 1, arbitrary: fc.constant<Bare>({ kind: 'no_room', estimateTokens: 9 }) },
     { weight: 1, arbitrary: fc.constant<Bare>({ kind: 'attempts_lost', attempts: 10 }) },
   );
+
+const compactions: Arbitrary<CompactOutcome> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc
+      .tuple(fc.constantFrom(30_000, 60_000, 120_000), usages)
+      .map(([afterTokens, usage]): CompactOutcome => {
+        return { kind: 'compacted', head: '', beforeTokens: 110_000, afterTokens, usage };
+      }),
+  },
+  { weight: 3, arbitrary: failed(failures) },
+  { weight: 1, arbitrary: failed(finals) },
+  { weight: 1, arbitrary: usages.map((usage): CompactOutcome => ({ kind: 'empty', usage })) },
+  { weight: 1, arbitrary: fc.constantFrom<CompactOutcome[]>({ kind: 'off' }, { kind: 'nothing' }) },
+);
 
 /** Plays one turn against a world of chance, in the order in which `workflows/turn.ts` asks and records. */
 export function play(pick: GeneratorValue): Played {
@@ -177,7 +194,7 @@ class World {
       case 'awaitDecision':
         return this.#decide(step);
       case 'compact':
-        throw new Error(`nothing asks for ${step.kind} yet`);
+        return this.#compact();
     }
   }
 
@@ -214,6 +231,14 @@ class World {
       drained: step.inputs.length,
       dice: this.#pick(fc.double, { min: 0, max: 0.999, noNaN: true }),
     });
+  }
+
+  #compact(): void {
+    this.#meanwhile();
+    const bare = this.#cancel && this.#pick(fc.boolean) ? ({ kind: 'cut' } as const) : this.#pick(() => compactions);
+    const head = `h${(this.#heads += 1)}`;
+    const outcome = bare.kind === 'compacted' ? { ...bare, head } : bare;
+    this.#recordStep({ kind: 'compacted', outcome, dice: 0.5 });
   }
 
   #runBatch(): void {

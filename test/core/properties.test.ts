@@ -48,6 +48,35 @@ always('a cancel that came before the end was scheduled is the end', ({ cancelle
   expect(end?.detail === 'user_cancel').toBe(cancelled);
 });
 
+always('a context is compacted within its own budgets, and never behind a limit', ({ steps, heard }) => {
+  for (const { state: at, step } of steps) if (step.kind === 'compact') expect(limitReached(at)).toBeNull();
+  let sinceSuccess = 0;
+  for (const { before, event, after } of heard) {
+    const { failed, shrinks, ineffective } = after.context;
+    expect(Math.max(failed, shrinks)).toBeLessThanOrEqual(POLICY.compaction.retries);
+    expect(ineffective).toBeLessThanOrEqual(POLICY.compaction.ineffectiveInARow);
+    if (ineffective === POLICY.compaction.ineffectiveInARow) expect(after.phase.kind).toBe('ending');
+    // Trying to compact, in vain or not, touches no budget of samples, and the other way round.
+    if (event.kind === 'compacted') expect(after.tries).toEqual(before.tries);
+    if (event.kind !== 'sampled') continue;
+    const { outcome } = event;
+    if (outcome.kind === 'reply' && !outcome.empty) sinceSuccess = 0;
+    if (outcome.kind === 'overflow' && after.phase.kind === 'compacting') sinceSuccess += 1;
+    expect(sinceSuccess).toBeLessThanOrEqual(1);
+    if (outcome.kind === 'overflow' && before.transition === 'overflow_compacted') {
+      expect(after.phase.kind).toBe('ending');
+    }
+  }
+});
+
+always('what was tried in vain is not tried again before the context changed', ({ heard }) => {
+  let given: string | null = null;
+  for (const { before, event, after } of heard) {
+    if (before.phase.kind === 'compacting' && event.kind === 'compacted') expect(before.head).not.toBe(given);
+    if (after.transition === 'not_compacted' && event.kind === 'compacted') given = after.head;
+  }
+});
+
 always('no budget is exceeded', ({ steps, heard, state }) => {
   for (const { state: at, step } of steps) {
     if (step.kind === 'sample') expect(limitReached(at)).toBeNull();

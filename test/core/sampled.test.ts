@@ -118,16 +118,6 @@ describe('a sample', () => {
       },
     ],
     [
-      'needs compaction',
-      turn({ limits: { contextTokens: 900 } }),
-      { kind: 'needs_compaction', head: 'h0', estimateTokens: 800 },
-      {
-        reason: 'MAX_TOKENS',
-        detail: 'context_limit',
-        signal: { name: 'limit', limit: 'context_tokens', allowed: 900, used: 800 },
-      },
-    ],
-    [
       'too many attempts lost',
       turn(),
       { kind: 'attempts_lost', head: 'h0', attempts: 10 },

@@ -20,6 +20,8 @@ export interface AgentDefinition {
   readonly limits?: Partial<Limits>;
   /** What its calls may do unasked; without it, the list of tools is the permission. */
   readonly permissions?: PermissionsDefinition;
+  /** False: a conversation that becomes too long ends MAX_TOKENS instead of being summarized. */
+  readonly compaction?: boolean;
 }
 
 /** A provider that speaks one of OpenAI's protocols. Keys come from the environment or a file, never from here. */

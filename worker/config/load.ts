@@ -102,6 +102,7 @@ const Shape = z.object({
           .partial()
           .optional(),
         permissions: permissionsShape.optional(),
+        compaction: z.boolean().optional(),
       }),
     )
     .min(1, 'name at least one agent'),
@@ -196,5 +197,6 @@ function resolveAgent(agent: AgentDefinition, { registry, providers, isTool }: K
     );
   }
   const permissions = resolvePermissions(agent.permissions);
-  return { name, provider, model, instructions, tools, attended, limits, permissions };
+  const compaction = agent.compaction === false ? { compaction: false } : {};
+  return { name, provider, model, instructions, tools, attended, limits, permissions, ...compaction };
 }

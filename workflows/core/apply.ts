@@ -1,4 +1,5 @@
 import { allReturned, blockingCall, endingCall } from './batch.ts';
+import { afterSuccess, compacted, needsCompaction, noRoom } from './compaction.ts';
 import { answerArrived, decided, gated, waitSeen } from './deciding.ts';
 import type { End } from './ends.ts';
 import { endOfCode, endOfFuse, endOfReply, endOfReport, endOfUnknownEffect } from './endings.ts';
@@ -17,6 +18,10 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
   switch (event.kind) {
     case 'sampled':
       return sampled(drained(state, event.drained, event.outcome), event.outcome, event.dice);
+    case 'compacted': {
+      const usage = 'usage' in event.outcome ? addUsage(state.usage, event.outcome.usage) : state.usage;
+      return compacted({ ...state, usage }, event.outcome, event.dice);
+    }
     case 'gated':
       return gated(state, event.ordinal, event.verdict);
     case 'wait_seen':
@@ -34,9 +39,7 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
     case 'stop_gate_answered':
       return stopGateAnswered(state, event.verdict);
     case 'rested':
-      return state.phase.kind === 'resting'
-        ? { ...state, phase: { kind: 'ready' }, transition: 'retry_after_failure' }
-        : state;
+      return rested(state);
     case 'inputs_arrived':
       return { ...state, inbox: [...new Set([...state.inbox, ...event.inputs])] };
     case 'cancel_requested':
@@ -64,16 +67,27 @@ function drained(state: TurnState, inputs: number, outcome: SampleOutcome): Turn
   };
 }
 
+function rested(state: TurnState): TurnState {
+  switch (state.phase.kind) {
+    case 'resting':
+      return { ...state, phase: { kind: 'ready' }, transition: 'retry_after_failure' };
+    case 'compaction_resting':
+      return { ...state, phase: { kind: 'compacting', cause: state.phase.cause } };
+    default:
+      return state;
+  }
+}
+
 function sampled(state: TurnState, outcome: SampleOutcome, dice: number): TurnState {
   switch (outcome.kind) {
     case 'reply':
-      return replied({ ...state, usage: addUsage(state.usage, outcome.usage) }, outcome);
+      return replied(succeeded({ ...state, usage: addUsage(state.usage, outcome.usage) }, outcome.empty), outcome);
     case 'cut':
       return { ...state, transition: 'continued' };
     case 'needs_compaction':
-      return ending(state, contextLimit(state, outcome.estimateTokens));
+      return needsCompaction(state);
     case 'no_room':
-      return ending(state, contextLimit(state, outcome.estimateTokens));
+      return noRoom(state, outcome.estimateTokens);
     case 'attempts_lost':
       return ending(state, {
         reason: 'ERROR',
@@ -85,6 +99,11 @@ function sampled(state: TurnState, outcome: SampleOutcome, dice: number): TurnSt
     default:
       return afterFailure({ ...state, usage: addUsage(state.usage, outcome.usage) }, outcome, dice);
   }
+}
+
+/** An empty reply is none: what may happen once until a success is not given back. */
+function succeeded(state: TurnState, empty: boolean): TurnState {
+  return empty ? state : { ...state, context: afterSuccess(state.context) };
 }
 
 function replied(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): TurnState {
@@ -168,16 +187,6 @@ function mayBecome(from: BatchCall['state'], to: BatchCall['state']): boolean {
 function ending(state: TurnState, end: End): TurnState {
   const phase: Phase = { kind: 'ending', end };
   return { ...state, phase };
-}
-
-function contextLimit(state: TurnState, used: number): End {
-  return {
-    reason: 'MAX_TOKENS',
-    detail: 'context_limit',
-    decidedBy: 'runtime',
-    signal: { name: 'limit', limit: 'context_tokens', allowed: state.limits.contextTokens, used },
-    phase: 'sampling',
-  };
 }
 
 function userCancel(state: TurnState): End {

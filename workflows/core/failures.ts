@@ -1,3 +1,5 @@
+import { backoffMs } from './backoff.ts';
+import { overflowed, tooLarge } from './compaction.ts';
 import type { End } from './ends.ts';
 import { POLICY } from './policy.ts';
 import type { ProviderFailure } from './sample-outcome.ts';
@@ -20,27 +22,18 @@ export function afterFailure(state: TurnState, failure: ProviderFailure, dice: n
     case 'doom_loop':
       return resampleDoomLoop(state);
     case 'overflow':
-      return ended(state, {
-        reason: 'MAX_TOKENS',
-        detail: 'context_limit',
-        decidedBy: 'runtime',
-        signal: { name: 'provider_answer', cause: failure.kind },
-        phase: 'sampling',
-      });
+      return overflowed(state, failure);
     case 'too_large':
-      return refused(state, { name: 'provider_answer', cause: failure.kind, status: 413 });
+      return tooLarge(state);
     case 'invalid_request':
       return refused(state, { name: 'provider_answer', cause: failure.kind, status: failure.status });
   }
 }
 
 function retryTransport(state: TurnState, failure: ProviderFailure, askedMs: number | null, dice: number): TurnState {
-  const { delaysMs, attempts, jitterShare } = POLICY.transport;
   const used = state.tries.transport + 1;
-  if (used >= attempts) return unavailable(state, failure, used);
-  const base = delaysMs[Math.min(used, delaysMs.length) - 1] ?? delaysMs[delaysMs.length - 1] ?? 0;
-  const spread = base * (1 + jitterShare * (2 * dice - 1));
-  return resting(state, failure, Math.round(Math.max(spread, askedMs ?? 0)), { transport: used });
+  if (used >= POLICY.transport.attempts) return unavailable(state, failure, used);
+  return resting(state, failure, backoffMs(used, askedMs, dice), { transport: used });
 }
 
 function waitForRate(state: TurnState, failure: ProviderFailure & { kind: 'rate_limited' }): TurnState {

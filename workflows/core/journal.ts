@@ -1,3 +1,4 @@
+import type { CompactionCause } from './compact-outcome.ts';
 import type { Decider, End, EndPhase, Signal } from './ends.ts';
 import type { StopVerdict } from './gate.ts';
 import type { InputKind } from './inputs.ts';
@@ -66,6 +67,27 @@ export type JournalEvent =
       readonly message: string | null;
       readonly usage: Usage | null;
     } & EndRow)
+  | {
+      /** The stream of a summary: it ends with a `stream.ended` of its attempt. */
+      readonly kind: 'compaction.started';
+      readonly layer: 'stream';
+      readonly step: number;
+      readonly attempt: string;
+      readonly cause: CompactionCause;
+      readonly model: string;
+    }
+  | {
+      readonly kind: 'context.compacted';
+      readonly layer: 'turn';
+      readonly step: number;
+      /** The summary. */
+      readonly message: string;
+      /** Messages that it stands for, and newest ones that stay. */
+      readonly replaced: number;
+      readonly kept: number;
+      readonly beforeTokens: number;
+      readonly afterTokens: number;
+    }
   | {
       readonly kind: 'call.requested';
       readonly layer: 'batch';

@@ -1,4 +1,5 @@
 import { undecided } from './batch.ts';
+import type { CompactionCause } from './compact-outcome.ts';
 import type { End } from './ends.ts';
 import { limitReached } from './limits.ts';
 import { POLICY } from './policy.ts';
@@ -16,7 +17,7 @@ export type Step =
       /** False once the model has repeated itself too often: the next reply is taken as it is. */
       readonly watchRepetition: boolean;
     }
-  | { readonly kind: 'compact' }
+  | { readonly kind: 'compact'; readonly cause: CompactionCause }
   | { readonly kind: 'gate'; readonly ordinal: number }
   | { readonly kind: 'awaitDecision'; readonly ordinal: number; readonly approval: string; readonly forMs: number }
   | { readonly kind: 'runTools' }
@@ -37,8 +38,11 @@ export function nextStep(state: TurnState, now: number): Step {
     }
     case 'carried':
       return { kind: 'runTools' };
-    case 'compacting':
-      return { kind: 'compact' };
+    case 'compacting': {
+      const end = limitReached(state);
+      return end ? { kind: 'finish', end } : { kind: 'compact', cause: phase.cause };
+    }
+    case 'compaction_resting':
     case 'resting':
       return { kind: 'rest', forMs: Math.max(0, Math.min(phase.untilMs, state.limits.notAfterMs ?? Infinity) - now) };
     case 'stop_gate':

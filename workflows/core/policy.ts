@@ -20,6 +20,31 @@ export const POLICY = {
     compactionAtShare: 0.85,
     minimumRoomTokens: 3_000,
   },
+  context: {
+    /** Results of one round, a share of the window. */
+    roundShare: 0.2,
+    /** Trimming brings the context down to this share, so that it is not done again at each step. */
+    trimmedToShare: 0.7,
+    /** A line that stands for something longer. */
+    lineChars: 160,
+    /** How many of the newest rounds each stage leaves alone, and what is long enough to be worth it. */
+    snip: { keptRounds: 8, minimumChars: 1_000 },
+    microCompact: { keptRounds: 4, minimumChars: 200 },
+    collapse: { keptRounds: 6 },
+    /** The provider's count is believed within these factors of ours; bytes since then count by them too. */
+    measured: { leastFactor: 0.4, sinceLeastFactor: 0.75, sinceMostFactor: 1.5 },
+  },
+  compaction: {
+    retries: 3,
+    ineffectiveInARow: 3,
+    /** A compaction that frees less than this share of the window did not help. */
+    minimumFreedShare: 0.05,
+    summaryTokens: 4_096,
+    /** Newest whole rounds that stay as they are, and the text that is summarized: shares of the window. */
+    keptShare: 0.3,
+    requestShare: 0.7,
+    objectiveChars: 16_000,
+  },
   tools: { parallel: 10, resultChars: 30_000, killAfterMs: 5_000, heedMs: 10_000 },
   /** `keptMs`: how long a turn that ended BLOCKED leaves its question open. */
   waits: { askUserMs: 600_000, waitForMs: 86_400_000, keptMs: 30 * 86_400_000 },

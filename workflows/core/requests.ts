@@ -1,3 +1,4 @@
+import type { CompactionCause } from './compact-outcome.ts';
 import type { End } from './ends.ts';
 import type { Usage } from './sample-outcome.ts';
 import type { Effect } from './tools.ts';
@@ -26,6 +27,20 @@ export interface SampleRequest {
   /** Whether a model that repeats itself without end is stopped. */
   readonly watchRepetition: boolean;
   readonly outputTokens: number;
+  readonly contextTokens: number;
+  /** False where this very context was tried to be compacted in vain: what still fits is sampled. */
+  readonly mayCompact: boolean;
+}
+
+export interface CompactRequest {
+  readonly fence: RunIdentity;
+  readonly agent: string;
+  readonly tools: string;
+  readonly step: number;
+  readonly head: string;
+  readonly cause: CompactionCause;
+  /** How often the text was halved, since the request for its summary was too long. */
+  readonly shrinks: number;
   readonly contextTokens: number;
 }
 

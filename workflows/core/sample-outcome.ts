@@ -30,7 +30,8 @@ export type ProviderFailure =
   /** The model repeated itself without end, and the attempt was stopped. */
   | { readonly kind: 'doom_loop' }
   | { readonly kind: 'auth'; readonly status: number }
-  | { readonly kind: 'overflow' }
+  /** `windowTokens`: the window's real size, where the provider names it. */
+  | { readonly kind: 'overflow'; readonly windowTokens?: number }
   | { readonly kind: 'too_large' }
   | { readonly kind: 'invalid_request'; readonly status: number };
 

@@ -21,6 +21,8 @@ export type Message =
       readonly extra: Readonly<Record<string, unknown>>;
       /** The stream was cut: by a cancel or a message that could not wait. */
       readonly cut: boolean;
+      /** Tokens of the request and this reply together, as the provider counted; absent where it never told. */
+      readonly measuredTokens?: number;
     }
   | {
       readonly kind: 'tool_result';
@@ -35,6 +37,15 @@ export type Message =
   | { readonly kind: 'directive'; readonly text: string; readonly goal: string; readonly round: string }
   | { readonly kind: 'reminder'; readonly code: Reminder; readonly text: string }
   | { readonly kind: 'interruption'; readonly text: string; readonly turn: string }
-  | { readonly kind: 'compaction'; readonly text: string; readonly replaces: number };
+  | {
+      /** Stands for everything before it but the newest messages; the chain behind it stays as it is. */
+      readonly kind: 'compaction';
+      readonly text: string;
+      /** Depth of the oldest message that is still shown as it is. */
+      readonly keptFrom: number;
+      /** Carried from one compaction to the next, word for word. */
+      readonly objective: string;
+      readonly todos: readonly string[];
+    };
 
 export type MessageKind = Message['kind'];

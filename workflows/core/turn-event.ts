@@ -1,3 +1,4 @@
+import type { CompactOutcome } from './compact-outcome.ts';
 import type { Decision, GateVerdict, StopVerdict } from './gate.ts';
 import type { SampleOutcome } from './sample-outcome.ts';
 import type { CallStatus } from './tools.ts';
@@ -12,6 +13,7 @@ export type TurnEvent = { readonly atMs: number } & (
       /** In [0, 1): spreads back-offs. */
       readonly dice: number;
     }
+  | { readonly kind: 'compacted'; readonly outcome: CompactOutcome; readonly dice: number }
   | { readonly kind: 'gated'; readonly ordinal: number; readonly verdict: GateVerdict }
   | { readonly kind: 'wait_seen'; readonly ordinal: number; readonly wait: string; readonly untilMs: number }
   /** Somebody answered an approval, or what a call waits for: look into the store now instead of at its expiry. */

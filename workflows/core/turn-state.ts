@@ -1,3 +1,4 @@
+import type { CompactionCause } from './compact-outcome.ts';
 import type { End, EndPhase } from './ends.ts';
 import type { Fuse } from './gate.ts';
 import type { Limits } from './policy.ts';
@@ -25,7 +26,9 @@ export interface CarriedCall {
 export type Phase =
   | { readonly kind: 'ready' }
   | { readonly kind: 'carried'; readonly assistant: string; readonly call: BatchCall }
-  | { readonly kind: 'compacting' }
+  | { readonly kind: 'compacting'; readonly cause: CompactionCause }
+  /** A back-off between two tries of a compaction. */
+  | { readonly kind: 'compaction_resting'; readonly untilMs: number; readonly cause: CompactionCause }
   | { readonly kind: 'resting'; readonly untilMs: number; readonly cause: ProviderFailure['kind'] }
   | { readonly kind: 'batch'; readonly calls: readonly BatchCall[]; readonly fuse: Fuse | null }
   /** The model is done, and whoever may object is asked; without objection the turn ends with `end`. */
@@ -43,7 +46,11 @@ export type Transition =
   | 'resampled_empty'
   | 'resampled_doom_loop'
   | 'stop_gate'
-  | 'compacted';
+  | 'compacted'
+  | 'overflow_compacted'
+  /** A compaction was tried in vain, and there is room all the same. */
+  | 'not_compacted'
+  | 'images_stripped';
 
 /** Fixed sentences that the runtime itself may put before the model, by code. */
 export type Reminder =
@@ -54,7 +61,8 @@ export type Reminder =
   | 'todo'
   | 'stop_gate'
   | 'token_target'
-  | 'identical_steps';
+  | 'identical_steps'
+  | 'images_stripped';
 
 /** Budgets of recovery: each its own, using one up never touches another. */
 export interface Tries {
@@ -75,6 +83,30 @@ export interface StopGateCount {
   readonly asks: number;
   readonly blocks: number;
 }
+
+/** Budgets of what is done when the context does not fit; a nudge, a gate or a rerun gives none of them back. */
+export interface ContextTries {
+  /** Tries of the compaction at hand that failed in passing. */
+  readonly failed: number;
+  /** How often the text of the compaction at hand was halved, since even the request for a summary was too long. */
+  readonly shrinks: number;
+  /** Compactions in a row that freed too little, or failed. */
+  readonly ineffective: number;
+  /** The head whose compaction was tried in vain. */
+  readonly brokenAt: string | null;
+  /** Whether the provider's word that it does not fit was answered with a compaction since the last success. */
+  readonly overflow: 'free' | 'taken';
+  readonly images: 'shown' | 'stripped';
+}
+
+export const FRESH_CONTEXT: ContextTries = {
+  failed: 0,
+  shrinks: 0,
+  ineffective: 0,
+  brokenAt: null,
+  overflow: 'free',
+  images: 'shown',
+};
 
 /** The whole turn as one JSON value: query result, test fixture and continue-as-new argument. */
 export interface TurnState {
@@ -99,6 +131,7 @@ export interface TurnState {
   readonly tries: Tries;
   /** Absent until the gate is asked. */
   readonly stopGate?: StopGateCount;
+  readonly context: ContextTries;
   readonly transition: Transition;
   /** An end that somebody outside the loop asked for; it wins at the next look. */
   readonly asked: End | null;
@@ -126,6 +159,7 @@ export function openTurn(start: TurnStart): TurnState {
     runningMs: 0,
     atMs: start.atMs,
     tries: FRESH_TRIES,
+    context: FRESH_CONTEXT,
     transition: 'opened',
     asked: null,
   };
@@ -162,6 +196,7 @@ export function endPhaseOf(phase: Phase): EndPhase {
     case 'carried':
       return 'tools';
     case 'compacting':
+    case 'compaction_resting':
       return 'compacting';
     case 'resting':
       return 'resting';
@@ -176,7 +211,7 @@ export function endPhaseOf(phase: Phase): EndPhase {
 
 /** Nobody works: the clock of running time stands still. */
 export function isWaiting(phase: Phase): boolean {
-  if (phase.kind !== 'batch') return phase.kind === 'resting';
+  if (phase.kind !== 'batch') return phase.kind === 'resting' || phase.kind === 'compaction_resting';
   return phase.calls.some((call) => call.state === 'asking') || onlyWaits(phase.calls);
 }
 

@@ -11,6 +11,7 @@ function answer(status: number, body: unknown, headers: Record<string, string> =
 
 const wait = (afterMs: number | null, quota = false): ProviderFailure => ({ kind: 'rate_limited', afterMs, quota });
 const OVERFLOW: ProviderFailure = { kind: 'overflow' };
+const window = (windowTokens: number): ProviderFailure => ({ kind: 'overflow', windowTokens });
 const TOO_LARGE: ProviderFailure = { kind: 'too_large' };
 const refused = (status: number): ProviderFailure => ({ kind: 'invalid_request', status });
 const broken = (status: number, final = false): ProviderFailure => ({ kind: 'server_error', status, final });
@@ -20,24 +21,24 @@ describe('overflow, throttling or neither', () => {
     metadata: { raw: '{"error":{"message":"maximum context length is 262144 tokens"}}' },
   });
   const rows: readonly [string, number, unknown, ProviderFailure][] = [
-    ['numbers', 400, error('maximum context length is 8192, you sent 9001'), OVERFLOW],
+    ['numbers', 400, error('maximum context length is 8192, you sent 9001'), window(8_192)],
     ['a code', 400, error('Too long.', { code: 'context_length_exceeded' }), OVERFLOW],
-    ['Anthropic', 400, error('prompt is too long: 210000 tokens > 200000 maximum'), OVERFLOW],
+    ['Anthropic', 400, error('prompt is too long: 210000 tokens > 200000 maximum'), window(200_000)],
     ['Gemini', 400, error('The input token count (1200000) exceeds the maximum number of tokens allowed'), OVERFLOW],
     ['llama.cpp', 500, error('the request exceeds the available context size'), OVERFLOW],
-    ['nested in a string', 400, nested, OVERFLOW],
+    ['nested in a string', 400, nested, window(262_144)],
     [
       'vLLM, no error object',
       400,
       { object: 'error', message: "This model's maximum context length is 4096 tokens" },
-      OVERFLOW,
+      window(4_096),
     ],
     ['a 413 that says so', 413, error('prompt is too long'), OVERFLOW],
     [
       'a request bigger than its limit for a minute',
       429,
       error('Rate limit reached: Limit 30000, Requested 41000', { code: 'rate_limit_exceeded' }),
-      OVERFLOW,
+      window(30_000),
     ],
     [
       'a request that fits its limit',

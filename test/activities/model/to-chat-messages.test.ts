@@ -30,7 +30,7 @@ test('every kind of message, in order', () => {
     { kind: 'directive', text: 'go on', goal: 'g', round: '1' },
     { kind: 'reminder', code: 'todo', text: 'open items' },
     { kind: 'interruption', text: 'was cut', turn: 't' },
-    { kind: 'compaction', text: 'so far', replaces: 3 },
+    { kind: 'compaction', text: 'so far', keptFrom: 1, objective: '', todos: [] },
   ];
   expect(toChatMessages(messages, { ...TARGET, instructions: 'Be brief.' })).toEqual([
     { role: 'system', content: 'Be brief.' },

@@ -50,7 +50,13 @@ test.each([
   ['near the head', 3],
   ['past what is read at once', 450],
 ])('reading stops at the newest compaction (%s)', async (_name, after) => {
-  const compaction = (text: string): Message => ({ kind: 'compaction', text, replaces: 1 });
+  const compaction = (text: string): Message => ({
+    kind: 'compaction',
+    text,
+    keptFrom: 99,
+    objective: '',
+    todos: [],
+  });
   const tail = Array.from({ length: after }, (_, n) => user(`${n}`));
   const links = await chain(user('old'), compaction('first'), user('older'), compaction('second'), ...tail);
   const expected = ['compaction second', ...tail.map((_, n) => `user ${n}`)];

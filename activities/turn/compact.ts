@@ -1,0 +1,160 @@
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import type { CompactOutcome } from '../../workflows/core/compact-outcome.ts';
+import type { CompactRequest } from '../../workflows/core/requests.ts';
+import { buildContext } from '../context/build.ts';
+import { compactionMessage } from '../context/summary.ts';
+import type { Deps } from '../deps.ts';
+import { beating, isCancelRequested } from '../heartbeat.ts';
+import { estimateMessage } from '../model/estimate.ts';
+import type { ModelResult } from '../model/port.ts';
+import type { NewEvent } from '../store/events.ts';
+import { enterRun } from '../store/fence.ts';
+import { newId } from '../store/ids.ts';
+import { openFacts } from '../store/open-facts.ts';
+import { ownerOf } from '../store/owners.ts';
+import { closeSample, openSample } from '../store/samples.ts';
+import { chainOn, type Link } from '../store/transcript.ts';
+import { insist } from './insist.ts';
+import { type CompactionPlan, planCompaction } from './plan-compaction.ts';
+import { endOfStream } from './reply.ts';
+import { confirmRun, knownRuns } from './runs.ts';
+
+/**
+ * One provider request that writes a summary. First commit: the open usage row and `compaction.started`, which
+ * is when PreCompact hooks are told. Second commit: the summary as a message behind the head, usage, and
+ * `context.compacted`, which is when PostCompact hooks are told.
+ */
+export async function compact(deps: Deps, request: CompactRequest): Promise<CompactOutcome> {
+  const { db } = deps.database;
+  await enterRun(db, request.fence, knownRuns, confirmRun(deps));
+  const owner = await ownerOf(db, request.fence.turn);
+  const plan = await planCompaction(deps, owner, request);
+  if (plan === 'off' || plan === 'nothing') return { kind: plan };
+  const attempt = newId('att');
+  const opened = await openSample<CompactOutcome>(db, {
+    fence: request.fence,
+    session: owner.session,
+    sample: plan.key,
+    attempt,
+    step: request.step,
+    request: { model: plan.request.model, outputCapTokens: plan.request.outputTokens },
+    links: [],
+    joined: [],
+    events: [started(plan, request, attempt)],
+  });
+  if (opened.kind === 'answered') return opened.outcome;
+  if (opened.kind === 'too_many_lost') return { kind: 'attempts_lost', attempts: opened.lost };
+  deps.notifier.moved(owner.stream);
+  return await beating(attempt, () => ask({ deps, request, plan, attempt }));
+}
+
+function started(plan: CompactionPlan, { step, cause }: CompactRequest, attempt: string): NewEvent {
+  const event = {
+    kind: 'compaction.started',
+    layer: 'stream',
+    step,
+    attempt,
+    cause,
+    model: plan.request.model,
+  } as const;
+  return { key: `compaction/${attempt}`, turn: plan.owner.id, event };
+}
+
+/** A compaction whose request is about to be sent. */
+interface Asking {
+  readonly deps: Deps;
+  readonly request: CompactRequest;
+  readonly plan: CompactionPlan;
+  readonly attempt: string;
+}
+
+async function ask(asking: Asking): Promise<CompactOutcome> {
+  const { deps, plan } = asking;
+  const context = Context.current();
+  // A summary is nothing that anybody reads while it is written.
+  const listener = { signal: context.cancellationSignal, onDelta: () => {} };
+  const result = await deps.model(plan.provider).sample(plan.request, listener);
+  if (result.kind === 'cut' && !isCancelRequested(context)) {
+    throw ApplicationFailure.retryable(
+      'This worker is going away; the summary is asked for again.',
+      'attempt.given_up',
+    );
+  }
+  return await close(asking, result);
+}
+
+async function close(asking: Asking, result: ModelResult): Promise<CompactOutcome> {
+  const { deps, request, plan, attempt } = asking;
+  const link = result.kind === 'reply' ? await summaryLink(deps, plan, result.text) : null;
+  const outcome = toOutcome(plan, link, result);
+  if ('note' in result)
+    deps.log.info({ turn: plan.owner.id, step: request.step, outcome: result.kind, note: result.note }, 'no summary');
+  const closing = {
+    fence: request.fence,
+    session: plan.owner.session,
+    attempt,
+    sample: plan.key,
+    step: request.step,
+    outcome,
+    isFinal: outcome.kind === 'compacted' || outcome.kind === 'cut',
+    usage: result.usage,
+    reply: link,
+    calls: [],
+  };
+  const events = [endOfStream(closing, result, null), ...compactedEvents(asking, outcome)];
+  const kept = await insist(() => closeSample<CompactOutcome>(deps.database.db, { ...closing, events }));
+  if (link) deps.chains.add([link]);
+  deps.notifier.moved(plan.owner.stream);
+  return kept;
+}
+
+/** The summary behind the head; nothing where the model wrote none. */
+async function summaryLink(deps: Deps, plan: CompactionPlan, written: string): Promise<Link | null> {
+  if (written.trim() === '') return null;
+  const facts = await openFacts(deps.database.db, plan.owner.session);
+  const body = compactionMessage(plan.view, written, plan.keptFrom, facts);
+  const head = { hash: plan.chain[plan.chain.length - 1]?.hash ?? '', depth: plan.depth };
+  return chainOn(head, [body], estimateMessage)[0] ?? null;
+}
+
+function toOutcome(plan: CompactionPlan, link: Link | null, result: ModelResult): CompactOutcome {
+  switch (result.kind) {
+    case 'reply': {
+      if (!link) return { kind: 'empty', usage: result.usage };
+      const { beforeTokens } = plan;
+      const afterTokens = buildContext([...plan.chain, link], plan.frame).estimateTokens;
+      return { kind: 'compacted', head: link.hash, beforeTokens, afterTokens, usage: result.usage };
+    }
+    case 'cut':
+      return { kind: 'cut' };
+    default: {
+      // The note may quote the provider; it stays out of the history.
+      const { note: _note, ...failure } = result;
+      return failure;
+    }
+  }
+}
+
+function compactedEvents({ plan, request, attempt }: Asking, outcome: CompactOutcome): NewEvent[] {
+  if (outcome.kind !== 'compacted') return [];
+  const { head: message, beforeTokens, afterTokens } = outcome;
+  const { replaced, view, owner } = plan;
+  const kept = view.links.length - replaced;
+  return [
+    {
+      key: `compacted/${attempt}`,
+      turn: owner.id,
+      event: {
+        kind: 'context.compacted',
+        layer: 'turn',
+        step: request.step,
+        message,
+        replaced,
+        kept,
+        beforeTokens,
+        afterTokens,
+      },
+    },
+  ];
+}
