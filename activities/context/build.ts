@@ -6,7 +6,7 @@ import { repairPairs } from '../model/repair-pairs.ts';
 import type { StoredAgent, StoredTool } from '../store/schema.ts';
 import type { Link } from '../store/transcript.ts';
 import { collapse } from './collapse.ts';
-import { dropDirectives } from './drop-directives.ts';
+import { dropDirectives, isDirective } from './drop-directives.ts';
 import { estimated, factorOf, type Gauge, gaugeAt } from './gauge.ts';
 import { microCompact } from './micro-compact.ts';
 import { resultBudget } from './result-budget.ts';
@@ -60,8 +60,7 @@ function trimmed(view: View, frame: Frame): { readonly messages: readonly Shown[
     if (isReply) state = built(state, whole);
     state.shown.push(message);
     const sum = state.sum + tokensOf(message);
-    const isDirective = message.kind === 'directive' || (message.kind === 'user' && message.source === 'directive');
-    state = { ...state, sum, directives: state.directives + (isDirective ? 1 : 0) };
+    state = { ...state, sum, directives: state.directives + (isDirective(message) ? 1 : 0) };
     // What stayed of an earlier context was counted with all that is gone now.
     if (isReply && message.measuredTokens !== undefined && !kept.has(message)) {
       state = { ...state, gauge: gaugeAt(sum, message.measuredTokens) };

@@ -5,7 +5,9 @@ import type { Shown } from '../model/port.ts';
 import type { OpenWait, UnknownEffect } from '../store/open-facts.ts';
 import { fitText } from '../tools/text.ts';
 import { todoWrite } from '../tools/todo-write.ts';
+import { repairPairs } from '../model/repair-pairs.ts';
 import { toPlainText } from './plain-text.ts';
+import { roundsOf } from './rounds.ts';
 import { firstLine } from './snip.ts';
 import type { View } from './view.ts';
 
@@ -77,14 +79,13 @@ const OPENS_TURN: ReadonlySet<string> = new Set(['prompt', 'directive']);
 
 /** The list is the last call that set it; behind an earlier summary, what that one carries. */
 function openTodos({ summary, links }: View): readonly string[] {
-  for (let at = links.length - 1; at >= 0; at -= 1) {
-    const body = links[at]?.body;
-    if (body?.kind !== 'assistant') continue;
-    const list = body.calls.findLast(({ name }) => name === todoWrite.name);
-    const todos = list && asArray(asObject(parseJson(list.arguments))?.['todos']);
-    if (todos) return todos.map(asObject).flatMap((todo) => openTodo(todo ?? {}));
-  }
-  return summary?.todos ?? [];
+  const rounds = roundsOf(repairPairs(links.map(({ body }) => body)));
+  const lists = rounds.flatMap(({ assistant, results }) =>
+    assistant.calls.filter(({ name }, n) => name === todoWrite.name && results[n]?.isError === false),
+  );
+  const list = lists[lists.length - 1];
+  if (!list) return summary?.todos ?? [];
+  return asArray(asObject(parseJson(list.arguments))?.['todos']).flatMap((todo) => openTodo(asObject(todo) ?? {}));
 }
 
 function openTodo(todo: Readonly<Record<string, unknown>>): string[] {

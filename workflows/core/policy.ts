@@ -24,7 +24,7 @@ export const POLICY = {
     /** Results of one round, a share of the window. */
     roundShare: 0.2,
     /** Trimming brings the context down to this share, so that it is not done again at each step. */
-    trimmedToShare: 0.7,
+    trimmedToShare: 0.5,
     /** A line that stands for something longer. */
     lineChars: 160,
     /** How many of the newest rounds each stage leaves alone, and what is long enough to be worth it. */
