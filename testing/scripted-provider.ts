@@ -44,6 +44,8 @@ export interface ScriptedProviderOptions {
   readonly expectKey?: boolean;
   /** Refuse a conversation in which a tool call and its result are not a pair; on by default. */
   readonly strictPairs?: boolean;
+  /** False: messages of a request are dropped once it was answered, for conversations that are very long. */
+  readonly keepBodies?: boolean;
 }
 
 export interface ScriptedProvider {
@@ -90,6 +92,7 @@ export async function startScriptedProvider(options: ScriptedProviderOptions = {
       const reply = typeof scripted === 'function' ? scripted(request.body, incoming.headers) : scripted;
       request.closedAt = await playReply(reply, request.body, response, wire);
     } finally {
+      if (options.keepBodies === false) Object.assign(request, { body: { ...request.body, messages: [] } });
       settle();
     }
   }

@@ -1,0 +1,134 @@
+import { fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { and, eq, sql } from 'drizzle-orm';
+import { expect, inject, it } from 'vitest';
+import { signalSession } from '../../activities/engine/temporal-engine.ts';
+import { storeJob } from '../../activities/store/intake.ts';
+import { event, turn, usage } from '../../activities/store/schema.ts';
+import { startProviderProcess } from '../../testing/index.ts';
+import { type House, openHouse } from '../../worker/house.ts';
+import { testDatabase } from '../support/database.ts';
+import { note, percentile } from '../support/numbers.ts';
+import { until } from '../support/until.ts';
+import { type LongOrder, longConfig } from './long-config.ts';
+
+/** `LONG_STEPS=1000` is the long run; the suite takes a shorter one that has everything in it once. */
+const STEPS = Number(process.env.LONG_STEPS ?? 300);
+const LIMIT_MS = 1_800_000;
+const fileOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+
+/** Resident memory of a process, in MB. */
+function memoryOf(pid: number): number {
+  const [, kb = '0'] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kb) / 1024;
+}
+
+async function submit(house: House): Promise<string> {
+  const agent = house.catalogue.agent(undefined);
+  const workspace = house.catalogue.workspace(undefined, 'long');
+  if (!agent || !workspace.ok) throw new Error('the test has no usable agent or workspace');
+  const job = await storeJob(house.database.db, {
+    tenant: 'default',
+    key: 'long',
+    fingerprint: 'long',
+    agent,
+    workspace: workspace.workspace,
+    text: `Find it, steps=${STEPS}.`,
+    ticket: null,
+    sender: null,
+  });
+  if (job.kind !== 'accepted') throw new Error(job.kind);
+  await signalSession(house.temporal, house.taskQueue, job.session);
+  return job.session;
+}
+
+/** Memory of the worker at each step, as it goes: the median of what was seen around it. */
+async function watch(house: House, session: string, pid: number): Promise<{ step: number; mb: number }[]> {
+  const seen: { step: number; mb: number }[] = [];
+  const { db } = house.database;
+  for (;;) {
+    const [row] = await db.select().from(turn).where(eq(turn.session, session));
+    const { rows } = await db.execute<{ step: number | null }>(
+      sql`select max(step)::int as step from pawl.usage where turn = ${`${session}/1`}`,
+    );
+    seen.push({ step: rows[0]?.step ?? 0, mb: memoryOf(pid) });
+    if (row?.endedAt) return seen;
+    await sleep(200);
+  }
+}
+
+it(`${STEPS} steps in one turn with a window of 128 K: as fast and as small at its end as at its beginning`, {
+  timeout: LIMIT_MS,
+}, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-long-'));
+  const provider = await startProviderProcess(fileOf('./long-rules.ts'));
+  const database = await testDatabase();
+  const order: LongOrder = {
+    folder,
+    taskQueue: `t-${randomBytes(6).toString('hex')}`,
+    providerUrl: provider.baseUrl,
+    temporalAddress: inject('temporalAddress'),
+    databaseUrl: database.url,
+    steps: STEPS,
+  };
+  mkdirSync(join(folder, 'home'));
+  symlinkSync(inject('bundleCache'), join(folder, 'home', 'cache'));
+  const house = await openHouse(longConfig(order), { embedded: false, onProgress: () => {} });
+  const worker = fork(fileOf('./worker-process.ts'), [JSON.stringify(order)], { execArgv: ['--import', 'tsx'] });
+  try {
+    await once(worker, 'message');
+    const session = await submit(house);
+    await until('the turn is open', async () => (await house.database.db.$count(turn, eq(turn.session, session))) > 0);
+    const memory = await watch(house, session, worker.pid ?? 0);
+    const [end] = await house.database.db.select().from(turn).where(eq(turn.session, session));
+    expect(end).toMatchObject({ endReason: 'COMPLETED', endStep: STEPS });
+    expect((await provider.seen()).faults).toEqual([]);
+    await compare(house, session, memory);
+  } finally {
+    worker.kill();
+    await house.close();
+    await database.close();
+    await provider.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+async function compare(house: House, session: string, memory: readonly { step: number; mb: number }[]): Promise<void> {
+  const { db } = house.database;
+  const rows = await db
+    .select({ step: usage.step, openedAt: usage.openedAt, outcome: usage.outcome, input: usage.inputTokens })
+    .from(usage)
+    .where(eq(usage.turn, `${session}/1`))
+    .orderBy(usage.openedAt);
+  const beginOf = (step: number) => rows.find((row) => row.step === step)?.openedAt.getTime() ?? Number.NaN;
+  const firstMs = beginOf(100) - beginOf(0);
+  const lastMs = beginOf(STEPS) - beginOf(STEPS - 100);
+  const mbAt = (step: number) =>
+    percentile(
+      memory.filter((each) => Math.abs(each.step - step) <= 15).map(({ mb }) => mb),
+      50,
+    );
+  const summaries = rows.filter(({ outcome }) => outcome === 'compacted');
+  const largest = Math.max(...rows.map(({ input }) => input ?? 0));
+  note('a long turn', {
+    firstMs,
+    lastMs,
+    mbAt100: mbAt(100),
+    mbAtEnd: mbAt(STEPS - 15),
+    compactedAt: summaries.map(({ step }) => step),
+    largest,
+  });
+  expect(summaries.length).toBeGreaterThan(0);
+  expect(await db.$count(event, and(eq(event.session, session), eq(event.kind, 'context.compacted')))).toBe(
+    summaries.length,
+  );
+  expect(largest).toBeLessThan(128_000 - 3_000);
+  expect(lastMs / firstMs).toBeLessThanOrEqual(1.2);
+  expect(mbAt(STEPS - 15) / mbAt(100)).toBeLessThanOrEqual(1.3);
+}
