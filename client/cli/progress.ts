@@ -72,6 +72,8 @@ export class Progress {
         );
       case 'attempt.discarded':
         return this.#drop(event.attempt);
+      case 'context.compacted':
+        return this.#line(`  ⋯ the conversation became too long: a summary stands for ${event.replaced} messages`);
       case 'cancel.requested':
         return this.#line('  ! cancel requested');
       case 'input.dropped':

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import type { Link } from '../../../activities/store/transcript.ts';
-import { chainOn } from '../../../activities/store/transcript.ts';
+import { chainOn, type Link } from '../../../activities/store/transcript.ts';
 import { estimateMessage } from '../../../activities/model/estimate.ts';
 import { DEFAULT_LIMITS } from '../../../workflows/core/policy.ts';
 import type { StoredAgent, StoredTool } from '../../../activities/store/schema.ts';

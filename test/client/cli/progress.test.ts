@@ -82,6 +82,23 @@ test.each<[string, readonly RunEvent[], string]>([
     [piece('x', 0, 'Half'), failed],
     'Half\n  ↻ the text above was not kept\n  ✗ no reply: overloaded\n',
   ],
+  [
+    'a summary that stands for a part of the conversation, not its text',
+    [
+      ended('a', null),
+      event({
+        kind: 'context.compacted',
+        layer: 'turn',
+        step: 0,
+        message: 'h',
+        replaced: 12,
+        kept: 2,
+        beforeTokens: 9,
+        afterTokens: 3,
+      }),
+    ],
+    '  ⋯ the conversation became too long: a summary stands for 12 messages\n',
+  ],
   ['a dropped attempt that nobody saw', [discarded('a')], ''],
   ['no escape sequences', [piece('a', 0, '\u001b[2Jboo'), ended('a', '\u001b[2Jboo')], '[2Jboo\n'],
 ])('shows %s', (_name, items, text) => {
