@@ -9,6 +9,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { apply } from './core/apply.ts';
+import { compact } from './compact.ts';
 import { mayCompact } from './core/compaction.ts';
 import { endingCall, startable } from './core/batch.ts';
 import { type End, engineStatusOf } from './core/ends.ts';
@@ -21,6 +22,7 @@ import { cancelHeard, cancelRequested, eventOfFailure, turnFailure } from './can
 import { answerWaits, approvalAnswered, forward, type TurnArgs, turnState } from './messages.ts';
 import { actingOn, endAttributes, store } from './activities.ts';
 import { fenceOf } from './fence.ts';
+import { rest } from './rest.ts';
 import { askStopGate } from './stop-gate.ts';
 
 /** What the loop records: an event without its time. */
@@ -58,7 +60,7 @@ async function loop(turn: Turn): Promise<End> {
     const step = nextStep(turn.state(), Date.now());
     switch (step.kind) {
       case 'compact':
-        turn.recordStep(await compact(turn, step));
+        turn.recordStep(await compact(turn.args, turn.state(), step.cause));
         break;
       case 'sample':
         turn.recordStep(await sample(turn, step));
@@ -137,29 +139,6 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
   } catch (error) {
     if (isCancellation(error))
       return { kind: 'sampled', outcome: { kind: 'cut', head: state.head }, drained: 0, dice: 0 };
-    return eventOfFailure(error);
-  }
-}
-
-async function compact(turn: Turn, { cause }: Step & { kind: 'compact' }): Promise<Heard> {
-  const { step, head, context, limits } = turn.state();
-  const { agent, tools } = turn.args;
-  const work = store.compact.executeWithOptions({ summary: `compaction in step ${step}` }, [
-    {
-      fence: fenceOf(turn.args),
-      agent,
-      tools,
-      step,
-      head,
-      cause,
-      shrinks: context.shrinks,
-      contextTokens: limits.contextTokens,
-    },
-  ]);
-  try {
-    return { kind: 'compacted', outcome: await work, dice: Math.random() };
-  } catch (error) {
-    if (isCancellation(error)) return { kind: 'compacted', outcome: { kind: 'cut' }, dice: 0 };
     return eventOfFailure(error);
   }
 }
@@ -287,16 +266,6 @@ function refuseUnlessAsked(state: TurnState, approval: string): void {
 function takeAnswer(record: Turn['record'], approval: string): 'taken' {
   record({ kind: 'answer_arrived', approval });
   return 'taken';
-}
-
-/** A back-off on a durable timer; a cancel ends it at once. */
-async function rest(step: Step & { kind: 'rest' }): Promise<Heard> {
-  try {
-    await condition(() => false, step.forMs);
-  } catch (error) {
-    if (!isCancellation(error)) throw error;
-  }
-  return { kind: 'rested' };
 }
 
 /** The end is written whatever else happens; then the workflow closes the way the end says. */

@@ -100,6 +100,7 @@ async function close(asking: Asking, result: ModelResult): Promise<CompactOutcom
     isFinal: outcome.kind === 'compacted' || outcome.kind === 'cut',
     usage: result.usage,
     reply: link,
+    wasShown: false,
     calls: [],
   };
   const events = [endOfStream(closing, result, null), ...compactedEvents(asking, outcome)];
