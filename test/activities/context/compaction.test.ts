@@ -76,7 +76,7 @@ describe('the request for a summary', () => {
         const chat = toChatMessages([summaryRequest(messages, maxTokens)], {
           instructions: '',
           model: 'm',
-          extraFields: 'send',
+          reasoning: 'send',
         }) as ChatRequestMessage[];
         expect(pairingFault(chat)).toBeNull();
         expect(chat.map(({ role, tool_calls: calls }) => [role, calls])).toEqual([['user', undefined]]);

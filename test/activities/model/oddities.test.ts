@@ -241,8 +241,14 @@ describe.each(WIRES)('a status over %s', (wire) => {
   const wait = (afterMs: number | null, quota = false) => ({ kind: 'rate_limited', afterMs, quota });
   const soon = new Date(Math.ceil(Date.now() / 1_000) * 1_000 + 30_000);
   test.each<[string, number, unknown, Record<string, string>, object]>([
-    ['overflow by numbers', 400, error('maximum context length is 8192, you sent 9001'), {}, { kind: 'overflow' }],
-    ['overflow nested in a string', 400, nested, {}, { kind: 'overflow' }],
+    [
+      'overflow by numbers',
+      400,
+      error('maximum context length is 8192, you sent 9001'),
+      {},
+      { kind: 'overflow', windowTokens: 8_192 },
+    ],
+    ['overflow nested in a string', 400, nested, {}, { kind: 'overflow', windowTokens: 262_144 }],
     [
       'more than the limit for a minute',
       429,

@@ -115,7 +115,7 @@ describe.each(WIRES)('over %s', (wire) => {
       [
         'a body without an error object',
         status(400, { object: 'error', message: 'maximum context length is 4096' }),
-        { kind: 'overflow', usage: NOTHING, note: 'overflow 400: maximum context length is 4096' },
+        { kind: 'overflow', windowTokens: 4_096, usage: NOTHING, note: 'overflow 400: maximum context length is 4096' },
       ],
       [
         'the key in an answer',
