@@ -53,7 +53,8 @@ function linesOf({ assistant, results }: Round): string {
   const said = firstLine(assistant.text, lineChars);
   const calls = results.map((result, n) => {
     const asked = firstLine(assistant.calls[n]?.arguments ?? '', lineChars);
-    return `- ${result.tool} ${asked} → ${result.isError ? 'failed: ' : ''}${firstLine(result.text, lineChars)}`;
+    // An arrow of its own alphabet would double the bytes of the whole request in memory.
+    return `- ${result.tool} ${asked} -> ${result.isError ? 'failed: ' : ''}${firstLine(result.text, lineChars)}`;
   });
   return [...(said === '' ? [] : [`- said: ${said}`]), ...calls].join('\n');
 }

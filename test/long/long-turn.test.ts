@@ -1,7 +1,7 @@
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +14,7 @@ import { event, turn, usage } from '../../activities/store/schema.ts';
 import { startProviderProcess } from '../../testing/index.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import { testDatabase } from '../support/database.ts';
-import { note, percentile } from '../support/numbers.ts';
+import { note } from '../support/numbers.ts';
 import { until } from '../support/until.ts';
 import { type LongOrder, longConfig } from './long-config.ts';
 
@@ -23,10 +23,11 @@ const STEPS = Number(process.env.LONG_STEPS ?? 300);
 const LIMIT_MS = 1_800_000;
 const fileOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** Resident memory of a process, in MB. */
-function memoryOf(pid: number): number {
-  const [, kb = '0'] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Number(kb) / 1024;
+/** Resident memory of the worker behind a collection of its garbage, in MB. */
+async function memoryOf(worker: ChildProcess): Promise<number> {
+  worker.send('measure');
+  const [{ rss }] = (await once(worker, 'message')) as [{ rss: number }];
+  return rss / 2 ** 20;
 }
 
 async function submit(house: House): Promise<string> {
@@ -48,18 +49,18 @@ async function submit(house: House): Promise<string> {
   return job.session;
 }
 
-/** Memory of the worker at each step, as it goes: the median of what was seen around it. */
-async function watch(house: House, session: string, pid: number): Promise<{ step: number; mb: number }[]> {
-  const seen: { step: number; mb: number }[] = [];
+/** Memory of the worker at step 100 and every hundred steps after it, until the turn ends. */
+async function watch(house: House, session: string, worker: ChildProcess): Promise<number[]> {
+  const seen: number[] = [];
   const { db } = house.database;
   for (;;) {
     const [row] = await db.select().from(turn).where(eq(turn.session, session));
     const { rows } = await db.execute<{ step: number | null }>(
       sql`select max(step)::int as step from pawl.usage where turn = ${`${session}/1`}`,
     );
-    seen.push({ step: rows[0]?.step ?? 0, mb: memoryOf(pid) });
+    if ((rows[0]?.step ?? 0) >= (seen.length + 1) * 100) seen.push(await memoryOf(worker));
     if (row?.endedAt) return seen;
-    await sleep(200);
+    await sleep(100);
   }
 }
 
@@ -80,12 +81,14 @@ it(`${STEPS} steps in one turn with a window of 128 K: as fast and as small at i
   mkdirSync(join(folder, 'home'));
   symlinkSync(inject('bundleCache'), join(folder, 'home', 'cache'));
   const house = await openHouse(longConfig(order), { embedded: false, onProgress: () => {} });
-  const worker = fork(fileOf('./worker-process.ts'), [JSON.stringify(order)], { execArgv: ['--import', 'tsx'] });
+  const worker = fork(fileOf('./worker-process.ts'), [JSON.stringify(order)], {
+    execArgv: ['--expose-gc', '--import', 'tsx'],
+  });
   try {
     await once(worker, 'message');
     const session = await submit(house);
     await until('the turn is open', async () => (await house.database.db.$count(turn, eq(turn.session, session))) > 0);
-    const memory = await watch(house, session, worker.pid ?? 0);
+    const memory = await watch(house, session, worker);
     const [end] = await house.database.db.select().from(turn).where(eq(turn.session, session));
     expect(end).toMatchObject({ endReason: 'COMPLETED', endStep: STEPS });
     expect((await provider.seen()).faults).toEqual([]);
@@ -99,7 +102,7 @@ it(`${STEPS} steps in one turn with a window of 128 K: as fast and as small at i
   }
 });
 
-async function compare(house: House, session: string, memory: readonly { step: number; mb: number }[]): Promise<void> {
+async function compare(house: House, session: string, memory: readonly number[]): Promise<void> {
   const { db } = house.database;
   const rows = await db
     .select({ step: usage.step, openedAt: usage.openedAt, outcome: usage.outcome, input: usage.inputTokens })
@@ -109,18 +112,12 @@ async function compare(house: House, session: string, memory: readonly { step: n
   const beginOf = (step: number) => rows.find((row) => row.step === step)?.openedAt.getTime() ?? Number.NaN;
   const firstMs = beginOf(100) - beginOf(0);
   const lastMs = beginOf(STEPS) - beginOf(STEPS - 100);
-  const mbAt = (step: number) =>
-    percentile(
-      memory.filter((each) => Math.abs(each.step - step) <= 15).map(({ mb }) => mb),
-      50,
-    );
   const summaries = rows.filter(({ outcome }) => outcome === 'compacted');
   const largest = Math.max(...rows.map(({ input }) => input ?? 0));
   note('a long turn', {
     firstMs,
     lastMs,
-    mbAt100: mbAt(100),
-    mbAtEnd: mbAt(STEPS - 15),
+    mb: memory.map(Math.round),
     compactedAt: summaries.map(({ step }) => step),
     largest,
   });
@@ -130,5 +127,6 @@ async function compare(house: House, session: string, memory: readonly { step: n
   );
   expect(largest).toBeLessThan(128_000 - 3_000);
   expect(lastMs / firstMs).toBeLessThanOrEqual(1.2);
-  expect(mbAt(STEPS - 15) / mbAt(100)).toBeLessThanOrEqual(1.3);
+  expect(memory.length).toBe(Math.floor(STEPS / 100));
+  expect((memory.at(-1) ?? Number.NaN) / (memory[0] ?? Number.NaN)).toBeLessThanOrEqual(1.3);
 }

@@ -126,8 +126,8 @@ describe('each stage', () => {
     expect(shown[1]?.text).toBe(
       [
         '[Earlier steps, one line for each call:]',
-        '- shell {"path":"a.txt"} → first line of shell',
-        '- read {"path":"a.txt"} → first line of read',
+        '- shell {"path":"a.txt"} -> first line of shell',
+        '- read {"path":"a.txt"} -> first line of read',
       ].join('\n'),
     );
     expect(roundsOf(shown)).toHaveLength(7);
