@@ -7,7 +7,8 @@ import type { StoredAgent, StoredTool } from '../store/schema.ts';
 import type { Link } from '../store/transcript.ts';
 import { collapse } from './collapse.ts';
 import { dropDirectives, isDirective } from './drop-directives.ts';
-import { estimated, factorOf, type Gauge, gaugeAt } from './gauge.ts';
+import { estimated, factorOf, gaugeAt } from './gauge.ts';
+import { type Built, KnownBuilds } from './known-builds.ts';
 import { microCompact } from './micro-compact.ts';
 import { resultBudget } from './result-budget.ts';
 import { snip } from './snip.ts';
@@ -52,49 +53,51 @@ function trimmed(view: View, frame: Frame): { readonly messages: readonly Shown[
   const { contextTokens, tools } = frame;
   const readers = new Set(tools.filter(({ effect }) => effect === 'none').map(({ name }) => name));
   const whole = { needTokens: 0, contextTokens, readers };
-  const kept = new Set<Shown>(view.links.slice(0, view.kept).map(({ body }) => body));
   const fixed = estimateText(frame.agent.instructions) + estimateTools(tools);
-  let state: Built = { shown: [], sum: fixed, gauge: null, directives: 0 };
-  for (const message of prepared(view, whole)) {
+  const builds = new KnownBuilds([view.root, contextTokens, fixed, ...readers].join(' '));
+  const known = builds.newest(view.links);
+  const kept = new Set<Shown>(view.links.slice(0, view.kept).map(({ body }) => body));
+  const hashes = new Map<Shown, string>(view.links.slice(known?.at ?? 0).map(({ body, hash }) => [body, hash]));
+  let state: Built = known?.built ?? { shown: [], sum: fixed, gauge: null, directives: 0 };
+  state = { ...state, shown: [...state.shown] };
+  let last: { readonly reply: Shown; readonly built: Built; readonly length: number } | null = null;
+  for (const [n, message] of prepared(view, known?.at ?? 0, whole).entries()) {
     const isReply = message.kind === 'assistant';
-    if (isReply) state = built(state, whole);
-    state.shown.push(message);
-    const sum = state.sum + tokensOf(message);
-    state = { ...state, sum, directives: state.directives + (isDirective(message) ? 1 : 0) };
-    // What stayed of an earlier context was counted with all that is gone now.
-    if (isReply && message.measuredTokens !== undefined && !kept.has(message)) {
-      state = { ...state, gauge: gaugeAt(sum, message.measuredTokens) };
+    if (isReply && !(known && n === 0)) {
+      state = built(state, whole);
+      last = { reply: message, built: state, length: state.shown.length };
     }
+    state = withMessage(state, message, !kept.has(message));
   }
-  const { shown, sum, gauge } = built(state, whole);
-  return { messages: shown, estimateTokens: estimated(gauge, sum) };
+  if (last) builds.keep(hashes.get(last.reply), { ...last.built, shown: last.built.shown.slice(0, last.length) });
+  const { shown: messages, sum, gauge } = built(state, whole);
+  return { messages, estimateTokens: estimated(gauge, sum) };
+}
+
+function withMessage(state: Built, message: Shown, isCounted: boolean): Built {
+  state.shown.push(message);
+  const sum = state.sum + tokensOf(message);
+  const directives = state.directives + (isDirective(message) ? 1 : 0);
+  // What stayed of an earlier context was counted with all that is gone now.
+  const counted = isCounted && message.kind === 'assistant' ? message.measuredTokens : undefined;
+  return { ...state, sum, directives, gauge: counted === undefined ? state.gauge : gaugeAt(sum, counted) };
 }
 
 /** Pairs, then the budget of each round's results, then images that were refused: the same in every build. */
-function prepared({ summary, links }: View, whole: Pressure): readonly Shown[] {
-  const bodies: Shown[] = links.map(({ body }) => body);
-  const paired = repairPairs(summary ? [summary, ...bodies] : bodies);
+function prepared({ summary, links }: View, from: number, whole: Pressure): readonly Shown[] {
+  const bodies: Shown[] = links.slice(from).map(({ body }) => body);
+  const paired = repairPairs(summary && from === 0 ? [summary, ...bodies] : bodies);
   return stripImages(resultBudget(paired, whole).shown, whole).shown;
-}
-
-interface Built {
-  readonly shown: Shown[];
-  /** Of everything that is sent, by bytes. */
-  readonly sum: number;
-  readonly gauge: Gauge | null;
-  readonly directives: number;
 }
 
 /** What one build did: nothing while there is room. */
 function built(state: Built, whole: Pressure): Built {
   const { gauge, sum, directives } = state;
   const estimate = estimated(gauge, sum);
-  const isPressed = estimate >= roomTokens(whole.contextTokens);
-  if (!isPressed && directives < 2) return state;
-  const target = whole.contextTokens * POLICY.context.trimmedToShare;
-  let needTokens = isPressed
-    ? Math.ceil((estimate - Math.min(target, roomTokens(whole.contextTokens))) / factorOf(gauge))
-    : 0;
+  const room = roomTokens(whole.contextTokens);
+  if (estimate < room && directives < 2) return state;
+  const target = Math.min(whole.contextTokens * POLICY.context.trimmedToShare, room);
+  let needTokens = estimate < room ? 0 : Math.ceil((estimate - target) / factorOf(gauge));
   let shown: readonly Shown[] = state.shown;
   for (const stage of [...UNDER_PRESSURE, dropDirectives]) {
     const { shown: left, freedTokens } = stage(shown, { ...whole, needTokens });

@@ -37,14 +37,16 @@ export const collapse: Stage = (shown, { needTokens }) => {
   return folded === 0 ? { shown, freedTokens: 0 } : { shown: left, freedTokens: sumTokens(shown) - sumTokens(left) };
 };
 
-/** Goes on with the projection that it follows. */
+/** Goes on with the projection that it follows, while that is short: what is long is not copied each time. */
 function projection(left: Shown[], lines: readonly string[]): Shown {
   const last = left.at(-1);
-  if (last?.kind !== 'projection') return { kind: 'projection', text: [TITLE, ...lines].join('\n') };
+  if (last?.kind !== 'projection' || last.text.length > LONG_CHARS)
+    return { kind: 'projection', text: [TITLE, ...lines].join('\n') };
   left.pop();
   return { kind: 'projection', text: [last.text, ...lines].join('\n') };
 }
 
+const LONG_CHARS = 8_000;
 const TITLE = '[Earlier steps, one line for each call:]';
 const TITLE_TOKENS = tokensOf({ kind: 'projection', text: TITLE });
 

@@ -71,8 +71,8 @@ export const round = (name: string, chars: number, change: Partial<Assistant> = 
 
 export const directive = (text: string): Message => ({ kind: 'directive', text, goal: 'g', round: text });
 
-export function linksOf(bodies: readonly Message[]): readonly Link[] {
-  return chainOn({ hash: 'root', depth: 0 }, bodies, estimateMessage);
+export function linksOf(bodies: readonly Message[], root = 'root'): readonly Link[] {
+  return chainOn({ hash: root, depth: 0 }, bodies, estimateMessage);
 }
 
 /** Any conversation, also with calls that have no result and results that have no call. */

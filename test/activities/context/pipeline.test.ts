@@ -14,6 +14,7 @@ import { NO_RESULT_TEXT, repairPairs } from '../../../activities/model/repair-pa
 import { toChatMessages } from '../../../activities/model/to-chat-messages.ts';
 import { type ChatRequestMessage, pairingFault } from '../../../testing/index.ts';
 import { frozen } from '../../core/fixtures.ts';
+import type { Message } from '../../../workflows/core/transcript.ts';
 import { AGENT, calling, conversations, directive, linksOf, result, round, said, TOOLS, user } from './chat.ts';
 
 const pressure = (needTokens: number, contextTokens = 32_000): Pressure => ({
@@ -177,6 +178,24 @@ describe('a build', () => {
     );
   });
 
+  // What an earlier build of this process has worked out must not make a difference.
+  test('going on from an earlier build, or from nothing: the same request', () => {
+    let roots = 0;
+    fc.assert(
+      fc.property(conversations, fc.constantFrom(8_000, 32_000), fc.boolean(), (messages, contextTokens, refused) => {
+        const image: Message = { kind: 'reminder', code: 'images_stripped', text: 'refused' };
+        const bodies = refused ? [...messages, image] : messages;
+        const root = `warm ${(roots += 1)}`;
+        for (const part of [0.3, 0.6, 0.9]) {
+          buildContext(linksOf(bodies.slice(0, bodies.length * part), root), { ...frame, contextTokens });
+        }
+        const warm = buildContext(linksOf(bodies, root), { ...frame, contextTokens });
+        expect(warm).toEqual(buildContext(linksOf(bodies, `cold ${roots}`), { ...frame, contextTokens }));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
   // Trap: trimming by today's size alone would change the beginning of every request, and cost the cache each time.
   test('what was trimmed stays trimmed the same way, so requests share their beginning', () => {
     const bodies = wholeRounds(40);
@@ -229,9 +248,10 @@ describe('a build', () => {
 
   test('a long chain is built in time that grows with its length, not with its square', () => {
     const time = (n: number) => {
-      const chain = linksOf([user('q'), ...Array.from({ length: n }, () => round('shell', 40)).flat()]);
+      const bodies = [user('q'), ...Array.from({ length: n }, () => round('shell', 40)).flat()];
+      const chains = Array.from({ length: 5 }, (_, copy) => linksOf(bodies, `${n} ${copy} ${Math.random()}`));
       const from = performance.now();
-      for (let turn = 0; turn < 5; turn += 1) buildContext(chain, { ...frame, contextTokens: 10_000_000 });
+      for (const chain of chains) buildContext(chain, { ...frame, contextTokens: 10_000_000 });
       return performance.now() - from;
     };
     time(500);
