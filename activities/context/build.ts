@@ -61,7 +61,7 @@ function trimmed(view: View, frame: Frame): { readonly messages: readonly Shown[
   let state: Built = known?.built ?? { shown: [], sum: fixed, gauge: null, directives: 0 };
   state = { ...state, shown: [...state.shown] };
   let last: { readonly reply: Shown; readonly built: Built; readonly length: number } | null = null;
-  for (const [n, message] of prepared(view, known?.at ?? 0, whole).entries()) {
+  for (const [n, message] of prepared(view, known?.at ?? null, whole).entries()) {
     const isReply = message.kind === 'assistant';
     if (isReply && !(known && n === 0)) {
       state = built(state, whole);
@@ -83,10 +83,10 @@ function withMessage(state: Built, message: Shown, isCounted: boolean): Built {
   return { ...state, sum, directives, gauge: counted === undefined ? state.gauge : gaugeAt(sum, counted) };
 }
 
-/** Pairs, then the budget of each round's results, then images that were refused: the same in every build. */
-function prepared({ summary, links }: View, from: number, whole: Pressure): readonly Shown[] {
-  const bodies: Shown[] = links.slice(from).map(({ body }) => body);
-  const paired = repairPairs(summary && from === 0 ? [summary, ...bodies] : bodies);
+/** From a build that is known, or from the beginning: pairs, then the budget of each round's results, then images that were refused: the same in every build. */
+function prepared({ summary, links }: View, from: number | null, whole: Pressure): readonly Shown[] {
+  const bodies: Shown[] = links.slice(from ?? 0).map(({ body }) => body);
+  const paired = repairPairs(summary && from === null ? [summary, ...bodies] : bodies);
   return stripImages(resultBudget(paired, whole).shown, whole).shown;
 }
 

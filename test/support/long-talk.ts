@@ -21,7 +21,14 @@ export function isSummary(request: ChatRequest): boolean {
   return String(request.messages[0]?.content).startsWith('You keep the memory of an agent');
 }
 
+/** One word of so many characters that never repeats itself, so that nobody takes it for a loop. */
+export function ramble(seed: number, chars: number): string {
+  let text = '';
+  for (let n = seed; text.length < chars; n = (n * 48_271 + 11) % 2_147_483_647) text += n.toString(36);
+  return text.slice(0, chars);
+}
+
 /** One more step: a lot of words that no cheap stage can shorten, and a call. */
 export function step(n: number, chars: number): Reply {
-  return callTools([{ name: 'list_files', arguments: {} }], { text: `Step ${n}. ${'word'.repeat(chars / 4)}` });
+  return callTools([{ name: 'list_files', arguments: {} }], { text: `Step ${n}. ${ramble(n, chars)}` });
 }

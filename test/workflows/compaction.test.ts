@@ -21,7 +21,7 @@ import {
 import type { RecordedEvent } from '../../workflows/core/journal.ts';
 import { turnState } from '../../workflows/messages.ts';
 import { cancelTurn, only, turnHandle } from '../support/engine-facts.ts';
-import { billed, isSummary, step, tokensOf } from '../support/long-talk.ts';
+import { billed, isSummary, ramble, step, tokensOf } from '../support/long-talk.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
 
@@ -156,7 +156,7 @@ describe.concurrent('a conversation that becomes too long', { timeout: PATIENCE_
     const { session, word } = await submit((request) => {
       if (isSummary(request)) return say('It read.');
       done += 1;
-      return done > 16 ? say('Finished.') : callTools(calls, { text: 'More.'.repeat(720) });
+      return done > 16 ? say('Finished.') : callTools(calls, { text: ramble(done, 3_600) });
     });
     expect(await ended(session)).toMatchObject({ endDetail: 'final_answer' });
     expect(kindsOf(word)).toContain('summary');

@@ -182,16 +182,26 @@ describe('a build', () => {
   test('going on from an earlier build, or from nothing: the same request', () => {
     let roots = 0;
     fc.assert(
-      fc.property(conversations, fc.constantFrom(8_000, 32_000), fc.boolean(), (messages, contextTokens, refused) => {
-        const image: Message = { kind: 'reminder', code: 'images_stripped', text: 'refused' };
-        const bodies = refused ? [...messages, image] : messages;
-        const root = `warm ${(roots += 1)}`;
-        for (const part of [0.3, 0.6, 0.9]) {
-          buildContext(linksOf(bodies.slice(0, bodies.length * part), root), { ...frame, contextTokens });
-        }
-        const warm = buildContext(linksOf(bodies, root), { ...frame, contextTokens });
-        expect(warm).toEqual(buildContext(linksOf(bodies, `cold ${roots}`), { ...frame, contextTokens }));
-      }),
+      fc.property(
+        conversations,
+        fc.constantFrom(8_000, 32_000),
+        fc.boolean(),
+        fc.nat(3),
+        (messages, contextTokens, refused, summaryAt) => {
+          const image: Message = { kind: 'reminder', code: 'images_stripped', text: 'refused' };
+          const talk = refused ? [...messages, image] : messages;
+          const cut = Math.floor((talk.length * summaryAt) / 4);
+          const keptFrom = Math.max(1, cut - 3);
+          const summary: Message = { kind: 'compaction', text: 'sum', keptFrom, objective: '', todos: [] };
+          const bodies = summaryAt === 0 ? talk : [...talk.slice(0, cut), summary, ...talk.slice(cut)];
+          const root = `warm ${(roots += 1)}`;
+          for (const part of [0.3, 0.55, 0.6, 0.8, 0.9]) {
+            buildContext(linksOf(bodies.slice(0, bodies.length * part), root), { ...frame, contextTokens });
+          }
+          const warm = buildContext(linksOf(bodies, root), { ...frame, contextTokens });
+          expect(warm).toEqual(buildContext(linksOf(bodies, `cold ${roots}`), { ...frame, contextTokens }));
+        },
+      ),
       { numRuns: 100 },
     );
   });
