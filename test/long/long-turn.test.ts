@@ -19,7 +19,7 @@ import { until } from '../support/until.ts';
 import { type LongOrder, longConfig } from './long-config.ts';
 
 /** `LONG_STEPS=1000` is the long run; the suite takes a shorter one that has everything in it once. */
-const STEPS = Number(process.env.LONG_STEPS ?? 300);
+const STEPS = Number(process.env.LONG_STEPS ?? 350);
 const LIMIT_MS = 1_800_000;
 const fileOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
