@@ -134,5 +134,5 @@ test('the batches have what the properties are about', () => {
     }),
     { numRuns: 400 },
   );
-  for (const count of Object.values(seen)) expect(count).toBeGreaterThan(10);
+  for (const count of Object.values(seen)) expect(count).toBeGreaterThan(0);
 });
