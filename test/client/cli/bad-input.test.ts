@@ -48,7 +48,7 @@ async function stored(): Promise<number[]> {
   return await Promise.all([job, session, input].map((table) => database.db.$count(table)));
 }
 
-it.concurrent.each<[string, readonly string[], string]>([
+it.each<[string, readonly string[], string]>([
   ['an agent that there is not', ['submit', 'x', '--agent', 'nobody'], 'There is no agent nobody; known are engineer.'],
   ...['../workspaces-evil', '/etc', 'link-out'].map((path): [string, readonly string[], string] => [
     `the workspace ${path}`,
