@@ -4,6 +4,7 @@ export {
   type ToolContext,
   type ToolDefinition,
   type ToolResult,
+  type Undo,
 } from './activities/tools/define-tool.ts';
 export type { Hook, HookAnswer, HookEvent, HookFunction, HookInput } from './activities/gate/hook-types.ts';
 export { openPullRequestTool, type PullRequestToolOptions } from './activities/tools/open-pull-request.ts';

@@ -8,6 +8,7 @@ import type {
   RunToolRequest,
   SampleRequest,
   StopGateRequest,
+  UndoRequest,
 } from '../workflows/core/requests.ts';
 import type { Deps } from './deps.ts';
 import { toFailure } from './failures.ts';
@@ -25,6 +26,7 @@ import { runTool } from './turn/run-tool.ts';
 import { sample } from './turn/sample.ts';
 import { settleApproval } from './turn/settle-approval.ts';
 import { stopGate } from './turn/stop-gate.ts';
+import { undoCall } from './turn/undo-call.ts';
 
 /** Everything that touches the world, bound to what this worker reaches it through. */
 export function createActivities(deps: Deps) {
@@ -50,6 +52,7 @@ export function createActivities(deps: Deps) {
       settleApproval,
     ),
     stopGate: short<[StopGateRequest], Awaited<ReturnType<typeof stopGate>>>('stopGate', stopGate),
+    undoCall: short<[UndoRequest], Awaited<ReturnType<typeof undoCall>>>('undoCall', undoCall),
     lookAtWait: short<[WaitRequest], Awaited<ReturnType<typeof lookAtWait>>>('lookAtWait', lookAtWait),
     endTurn: short<[EndTurnRequest], void>('endTurn', endTurn),
     advanceSession: short<[AdvanceRequest], Awaited<ReturnType<typeof advanceSession>>>(

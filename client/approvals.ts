@@ -7,14 +7,15 @@ import type { ApprovalAnswer, Asked } from '../activities/store/schema.ts';
 import type { ClientEngine } from './engine.ts';
 import { onStore } from './faults.ts';
 
-/** A call that waits for a person. Times are ISO. */
+/** A call that waits for a person, or whose outcome only a person can tell. Times are ISO. */
 export interface OpenApproval {
   readonly id: string;
   readonly session: string;
   readonly turn: string;
   readonly asked: Asked;
   readonly openedAt: string;
-  readonly expiresAt: string;
+  /** Null: its turn has ended over it, and it stays open. */
+  readonly expiresAt: string | null;
 }
 
 export interface ApprovalReply {
@@ -22,7 +23,7 @@ export interface ApprovalReply {
   readonly by: string;
   /** JSON of the arguments to use instead; for `approved` only. */
   readonly editedArguments?: string | undefined;
-  /** What to tell the agent instead of an answer; for `message` only. */
+  /** For `message`: what to tell the agent instead of an answer. For `happened`, `absent`, `again`: what to add. */
   readonly text?: string | undefined;
 }
 
@@ -30,7 +31,9 @@ export type ApprovalAnswered =
   | { readonly kind: 'recorded' }
   /** The first answer stands, and is told again. */
   | { readonly kind: 'answered_before'; readonly answer: ApprovalAnswer; readonly by: string | null }
-  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' | 'moved_on' };
+  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' | 'moved_on' | 'settled' }
+  /** It asks for something else: an outcome is answered `happened`, `absent` or `again`, and nothing else is. */
+  | { readonly kind: 'misfit'; readonly asks: Asked['kind'] };
 
 export interface ApprovalDeps {
   readonly db: Db;
@@ -45,7 +48,7 @@ export async function listApprovals(db: Db, tenant: string): Promise<readonly Op
     turn: row.turn,
     asked: row.asked,
     openedAt: row.createdAt.toISOString(),
-    expiresAt: row.openUntil.toISOString(),
+    expiresAt: row.openUntil?.toISOString() ?? null,
   }));
 }
 

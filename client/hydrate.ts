@@ -18,7 +18,7 @@ export interface TextEvent {
   readonly event: RecordedEvent;
   /** What the message of a `stream.ended`, an `input.joined`, or a block of the stop gate says. */
   readonly text: string | null;
-  /** The call of a `call.*` or `effect.settled` event; its result only with `call.finished`. */
+  /** The call of a `call.*` or `effect.*` event; its result only with `call.finished`. */
   readonly call: CallText | null;
 }
 
@@ -57,6 +57,10 @@ function callOf({ event }: RecordedEvent): string[] {
     case 'call.started':
     case 'call.finished':
     case 'effect.settled':
+    case 'effect.asked':
+    case 'effect.unanswered':
+    case 'effect.undoing':
+    case 'effect.undone':
       return [event.key];
     default:
       return [];

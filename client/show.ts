@@ -1,6 +1,6 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
-import { call, effect, type EffectState, input, turn, usage } from '../activities/store/schema.ts';
+import { call, effect, type EffectState, input, turn, type UndoState, usage } from '../activities/store/schema.ts';
 import type { CallStatus, Effect } from '../workflows/core/tools.ts';
 import type { Job, JobTurnEnd } from './job.ts';
 import { endOf, type FoundJob, lastWords } from './read-jobs.ts';
@@ -32,6 +32,8 @@ export interface ShownEffect {
   readonly tool: string;
   readonly effect: Effect;
   readonly state: EffectState;
+  /** What became of taking it back; null where nobody tried. */
+  readonly undo: UndoState | null;
   readonly startedAt: string | null;
   readonly settledAt: string | null;
 }
@@ -111,6 +113,7 @@ function shownEffect(row: typeof effect.$inferSelect): ShownEffect {
     tool,
     effect: row.effect,
     state,
+    undo: row.undo,
     startedAt: row.startedAt?.toISOString() ?? null,
     settledAt: row.settledAt?.toISOString() ?? null,
   };

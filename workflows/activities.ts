@@ -22,14 +22,22 @@ const { lookAtWait } = proxyActivities<Activities>({ startToCloseTimeout: '30s',
 /** Activities of the turn that any worker may run. */
 export const store = { sample, compact, lookAtWait, endTurn };
 
+type Acting = ReturnType<typeof proxyActivities<Activities>>;
+
 /** Activities that need the session's files: on the queue of a machine that has them, if one comes in time. */
 export function actingOn({
   workspaceQueue: taskQueue,
   state,
-}: TurnArgs): Pick<ReturnType<typeof proxyActivities<Activities>>, 'runTool' | 'gate' | 'settleApproval' | 'stopGate'> {
+}: TurnArgs): Pick<Acting, 'runTool' | 'gate' | 'settleApproval' | 'stopGate'> {
   const elsewhere =
     taskQueue === workflowInfo().taskQueue ? {} : { taskQueue, scheduleToStartTimeout: state.limits.workspaceWaitMs };
   return proxyActivities<Activities>({ ...heartbeating, ...elsewhere });
+}
+
+/** The same, for taking calls back: all of it, waiting for a worker included, within the time that is left. */
+export function undoing(queue: string, forMs: number): Pick<Acting, 'undoCall'> {
+  const elsewhere = queue === workflowInfo().taskQueue ? {} : { taskQueue: queue };
+  return proxyActivities<Activities>({ ...heartbeating, ...elsewhere, scheduleToCloseTimeout: forMs });
 }
 
 /**

@@ -11,22 +11,18 @@ import {
 import { apply } from './core/apply.ts';
 import { compact } from './compact.ts';
 import { mayCompact } from './core/compaction.ts';
-import { endingCall, startable } from './core/batch.ts';
 import { type End, engineStatusOf } from './core/ends.ts';
 import { nextStep, type Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
-import type { CallRef } from './core/tools.ts';
 import type { TurnEvent } from './core/turn-event.ts';
-import { assistantOf, callsOf, type TurnState } from './core/turn-state.ts';
+import { callsOf, type TurnState } from './core/turn-state.ts';
 import { cancelHeard, cancelRequested, eventOfFailure, turnFailure } from './cancellation.ts';
 import { answerWaits, approvalAnswered, forward, type TurnArgs, turnState } from './messages.ts';
 import { actingOn, endAttributes, store } from './activities.ts';
+import { callsNow, type Heard, runBatch, type Turn, undo } from './calls.ts';
 import { fenceOf } from './fence.ts';
 import { rest } from './rest.ts';
 import { askStopGate } from './stop-gate.ts';
-
-/** What the loop records: an event without its time. */
-type Heard = TurnEvent extends infer E ? (E extends TurnEvent ? Omit<E, 'atMs'> : never) : never;
 
 /** One prompt-scoped run of steps. The decisions are in core/; here they meet the engine. */
 export async function turnWorkflow(args: TurnArgs): Promise<void> {
@@ -80,6 +76,9 @@ async function loop(turn: Turn): Promise<End> {
       case 'rest':
         turn.recordStep(await rest(step));
         break;
+      case 'undo':
+        turn.record(await undo(turn, step));
+        break;
       case 'finish':
         return step.end;
     }
@@ -91,19 +90,11 @@ async function cleanupOver(turn: Turn, isDecided: () => boolean): Promise<End> {
   await cancelHeard();
   // A limit's end asks for a cancel itself: nothing is left to clean up, and no timer to start.
   if (isDecided()) return await new Promise<never>(() => {});
-  await CancellationScope.nonCancellable(() => sleep(POLICY.cleanup.deadlineMs));
   turn.record({ kind: 'cancel_requested' });
-  const step = nextStep(turn.state(), Date.now());
-  if (step.kind !== 'finish') throw turnFailure('turn.step_unknown');
-  return step.end;
-}
-
-/** The loop's variables, for the functions that take a step. */
-interface Turn {
-  readonly args: TurnArgs;
-  state(): TurnState;
-  record(heard: Heard): void;
-  recordStep(heard: Heard): void;
+  await CancellationScope.nonCancellable(() => sleep(POLICY.cleanup.deadlineMs));
+  const { asked } = turn.state();
+  if (!asked) throw turnFailure('turn.step_unknown');
+  return asked.end;
 }
 
 /** A history stays short: a fresh run takes over at a step boundary, unless a cancel must be heard first. */
@@ -143,85 +134,6 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
   }
 }
 
-/**
- * Runs what may run, looks again after each call that came back, until the batch is done, cut, or broken.
- * What runs is always waited for: an end never leaves a result outside the transcript.
- */
-async function runBatch(turn: Turn): Promise<Heard> {
-  const running = new Map<number, Promise<CallHeard>>();
-  let broken: CallHeard['heard'] | null = null;
-  for (;;) {
-    for (const call of cancelRequested() || broken ? [] : startable(callsNow(turn))) {
-      turn.record({ kind: 'call_started', ordinal: call.ordinal });
-      running.set(call.ordinal, call.runs === 'wait' ? runWait(turn, call) : runCall(turn, call));
-    }
-    if (broken || endingCall(callsNow(turn))) dropWaits(turn, running);
-    if (running.size === 0) return broken ?? { kind: 'batch_returned' };
-    const { ordinal, heard } = await firstOf([...running.values()]);
-    running.delete(ordinal);
-    if (heard.kind === 'failed') broken ??= heard;
-    else turn.record(heard);
-  }
-}
-
-/** Most batches have one call; the engine's sandbox makes each promise of a race dear. */
-function firstOf<T>(works: readonly Promise<T>[]): Promise<T> {
-  const [only, ...others] = works;
-  return only && others.length === 0 ? only : Promise.race(works);
-}
-
-/** What is going to end has nothing to wait for; only what acts is waited for. */
-function dropWaits(turn: Turn, running: Map<number, unknown>): void {
-  for (const { ref } of callsNow(turn)) {
-    if (ref.runs === 'wait') running.delete(ref.ordinal);
-  }
-}
-
-interface CallHeard {
-  readonly ordinal: number;
-  readonly heard: Heard & { kind: 'call_finished' | 'failed' };
-}
-
-function callsNow(turn: Turn) {
-  return callsOf(turn.state().phase);
-}
-
-async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
-  const { args } = turn;
-  const { ordinal, tool, effect, argsHash } = call;
-  const fence = fenceOf(args);
-  const work = actingOn(args).runTool.executeWithOptions({ summary: tool }, [
-    { fence, assistant: assistantOf(turn.state()), ordinal, tool, effect, argsHash },
-  ]);
-  try {
-    return { ordinal, heard: { kind: 'call_finished', ordinal, status: await work } };
-  } catch (error) {
-    if (isCancellation(error)) return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'not_started' } };
-    return { ordinal, heard: eventOfFailure(error) };
-  }
-}
-
-/** A wait holds no slot: a condition and a timer, with a look into the store when something may have changed. */
-async function runWait(turn: Turn, { ordinal }: CallRef): Promise<CallHeard> {
-  const request = { fence: fenceOf(turn.args), assistant: turn.state().head, ordinal };
-  const isAnswered = () =>
-    callsNow(turn).some((call) => call.ref.ordinal === ordinal && call.state === 'waiting' && call.untilMs === 0);
-  const isInterrupted = () => turn.state().inbox.length > 0;
-  try {
-    for (;;) {
-      const seen = await store.lookAtWait({ ...request, interrupted: isInterrupted() });
-      if (seen.kind === 'over') return { ordinal, heard: { kind: 'call_finished', ordinal, status: seen.status } };
-      turn.record({ kind: 'wait_seen', ordinal, wait: seen.wait, untilMs: seen.untilMs });
-      await condition(() => isInterrupted() || isAnswered(), Math.max(1, seen.untilMs - Date.now()));
-    }
-  } catch (error) {
-    if (!isCancellation(error)) return { ordinal, heard: eventOfFailure(error) };
-    // While it still waits: the end names the phase in which the cancel came.
-    turn.record({ kind: 'cancel_requested' });
-    return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'stopped' } };
-  }
-}
-
 async function gate(turn: Turn, step: Step & { kind: 'gate' }): Promise<Heard> {
   const { ordinal } = step;
   try {
@@ -258,8 +170,7 @@ async function decisionOrExpiry(turn: Turn, step: Step & { kind: 'awaitDecision'
 }
 
 function refuseUnlessAsked(state: TurnState, approval: string): void {
-  const { phase } = state;
-  const asked = phase.kind === 'batch' && phase.calls.some((call) => 'approval' in call && call.approval === approval);
+  const asked = callsOf(state.phase).some((call) => 'approval' in call && call.approval === approval);
   if (!asked) throw turnFailure('approval.stale');
 }
 

@@ -5,7 +5,14 @@ import { isGone } from '../process/identity.ts';
 import { sha256 } from '../store/hash.ts';
 import type { FencedTurn } from '../store/fence.ts';
 import type { TurnOwner } from '../store/owners.ts';
-import { type EffectRow, finishCall, leaseRemainingMs, readCall, unsettledEffects } from '../store/ledger.ts';
+import {
+  type EffectRow,
+  finishCall,
+  leaseRemainingMs,
+  readCall,
+  settleEffect,
+  unsettledEffects,
+} from '../store/ledger.ts';
 import { closeLostAttempts } from '../store/samples.ts';
 import { usage } from '../store/schema.ts';
 import type { Reconciled } from '../tools/define-tool.ts';
@@ -20,7 +27,7 @@ export async function settleTurn(deps: Deps, owner: FencedTurn): Promise<void> {
   for (const row of await unsettledEffects(deps.database.db, owner.id)) {
     if (row.state === 'intended') continue;
     if (row.state === 'started' && !(await isDead(deps, row))) continue;
-    await settle(deps, owner, row);
+    await settle(deps, owner, row, 'recovery');
   }
 }
 
@@ -44,7 +51,28 @@ export async function isDead(deps: Deps, row: EffectRow): Promise<boolean> {
 /** What settling needs to know of the turn. */
 type EffectOwner = Pick<TurnOwner, 'id' | 'session' | 'tenant' | 'workspacePath'>;
 
-export async function settle(deps: Deps, owner: EffectOwner, row: EffectRow): Promise<void> {
+/** Who settles: recovery, or a turn that cleans up. */
+type By = 'recovery' | 'reconcile';
+
+/**
+ * Asks once more what became of an effect that can't act any more. Where the model was told that nobody knows, the
+ * transcript keeps that, and the ledger learns better.
+ */
+export async function settleAnew(deps: Deps, owner: EffectOwner, row: EffectRow, by: By): Promise<void> {
+  const { db } = deps.database;
+  const stored = await readCall(db, row.key);
+  if (!stored?.call.status) return await settle(deps, owner, row, by);
+  const told = await reconcile(deps, owner, row);
+  if (told.kind === 'unknown') return;
+  const as = told.kind === 'done' ? 'settled_done' : 'settled_absent';
+  await settleEffect(db, { key: row.key, turn: owner.id, session: owner.session, from: row.state }, as, {
+    key: `settled/late/${row.key}`,
+    turn: owner.id,
+    event: { kind: 'effect.settled', layer: 'batch', key: row.key, as, by },
+  });
+}
+
+async function settle(deps: Deps, owner: EffectOwner, row: EffectRow, by: By): Promise<void> {
   const found = await reconcile(deps, owner, row);
   const outcome: CallOutcome =
     found.kind === 'done'
@@ -64,7 +92,7 @@ export async function settle(deps: Deps, owner: EffectOwner, row: EffectRow): Pr
     text: deps.masker.text(result.text),
     output: output && { hash: sha256(owner.tenant, output), data: output },
     note: result.note ?? null,
-    effect: outcome.effect === null ? null : { state: outcome.effect, attempt: row.attempt },
+    effect: outcome.effect === null ? null : { state: outcome.effect, attempt: row.attempt, isCut: false },
     events: [
       {
         key: `settled/recovery/${row.key}`,
@@ -74,7 +102,7 @@ export async function settle(deps: Deps, owner: EffectOwner, row: EffectRow): Pr
           layer: 'batch',
           key: row.key,
           as: outcome.effect === 'settled_done' || outcome.effect === 'settled_absent' ? outcome.effect : 'unknown',
-          by: 'recovery',
+          by,
         },
       },
     ],
@@ -83,7 +111,7 @@ export async function settle(deps: Deps, owner: EffectOwner, row: EffectRow): Pr
   deps.reporter.wake();
 }
 
-export async function reconcile(deps: Deps, owner: EffectOwner, row: EffectRow): Promise<Reconciled> {
+async function reconcile(deps: Deps, owner: EffectOwner, row: EffectRow): Promise<Reconciled> {
   const found = deps.tools.lookup(row.tool);
   const stored = await readCall(deps.database.db, row.key);
   if (!found.ok || !found.tool.reconcile || !stored) return { kind: 'unknown' };

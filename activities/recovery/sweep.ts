@@ -3,6 +3,8 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
 import { closeForgotten } from '../store/answers.ts';
 import { untoldAnswers } from '../store/approvals.ts';
+import { askAfterEnds } from '../store/outcomes.ts';
+import { giveUpLostUndos } from '../store/undo.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { cancel, turn } from '../store/schema.ts';
 import { recoverTurn } from './recover-turn.ts';
@@ -36,6 +38,8 @@ export async function sweep(deps: Deps, after: string | null): Promise<Swept> {
     if (await isStamped(deps, id)) recovered += 1;
   }
   await settleLate(deps);
+  await askAfterEnds(deps.database.db, AT_ONCE);
+  await giveUpLostUndos(deps.database.db, AT_ONCE);
   deps.reporter.wake();
   const last = open.length === AT_ONCE ? open[open.length - 1] : undefined;
   return { told: waiting.length, recovered, after: last?.session ?? null };

@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import type { EndReason } from '../../workflows/core/ends.ts';
+import type { EndDetail, EndReason } from '../../workflows/core/ends.ts';
 import type { InputKind } from '../../workflows/core/inputs.ts';
 import { type AnswerPlace, placeOfAnswer } from '../../workflows/core/waits.ts';
 import { answeredEvent, deniedEvent, refuseCalls } from './approvals.ts';
@@ -8,6 +8,7 @@ import { recordEvents } from './events.ts';
 import { storable } from './hash.ts';
 import { newId } from './ids.ts';
 import { insertInput } from './intake.ts';
+import { answerOutcome, outcomeAnswer } from './outcomes.ts';
 import { approval, type ApprovalAnswer, type Asked } from './schema.ts';
 
 export interface NewAnswer {
@@ -15,7 +16,7 @@ export interface NewAnswer {
   /** Null: nobody answered in all the time there was. */
   readonly by: string | null;
   readonly editedArguments: string | null;
-  /** For `message`: what was typed. */
+  /** For `message`: what was typed; about an outcome: what the person adds. */
   readonly text: string | null;
   /** Id of the input that the answer becomes, where it becomes one. */
   readonly input: string;
@@ -27,14 +28,30 @@ export type Answered =
   | { readonly kind: 'late'; readonly session: string }
   /** It has its answer already; that one stands, and is told again. */
   | { readonly kind: 'answered_before'; readonly answer: ApprovalAnswer; readonly by: string | null }
-  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' | 'moved_on' }
+  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' | 'moved_on' | 'settled' }
+  /** Not an answer to what was asked. */
+  | { readonly kind: 'misfit'; readonly asks: Asked['kind'] }
   | { readonly kind: 'unknown' };
 
 /** Records a person's answer, once: whoever comes second is told what the first one said. */
 export async function answerApproval(db: Db, tenant: string, id: string, given: NewAnswer): Promise<Answered> {
   return await db.transaction(async (tx) => {
     const wait = await lockWait(tx, id);
-    return wait?.tenant === tenant ? await answerWait(tx, wait, given) : { kind: 'unknown' };
+    if (wait?.tenant !== tenant) return { kind: 'unknown' };
+    if (wait.answer) return { kind: 'answered_before', answer: wait.answer, by: wait.by };
+    const answer = outcomeAnswer(given.answer);
+    if (wait.kind !== 'outcome' && answer !== null) return { kind: 'misfit', asks: wait.kind };
+    if (answer === null) return await answerWait(tx, wait, given);
+    const { by, text: note, input } = given;
+    const taken = await answerOutcome(tx, wait, { answer, by: by ?? '', note, input });
+    switch (taken.kind) {
+      case 'taken':
+        return { kind: 'recorded', turn: wait.turn, approval: id };
+      case 'later':
+        return { kind: 'late', session: wait.session };
+      case 'stale':
+        return taken;
+    }
   });
 }
 
@@ -53,6 +70,7 @@ export interface Wait extends Record<string, unknown> {
   readonly isExpired: boolean;
   readonly isConcluded: boolean;
   readonly end: EndReason | null;
+  readonly endDetail: EndDetail | null;
   readonly isLast: boolean;
 }
 
@@ -75,14 +93,16 @@ export async function lockSession(tx: Tx, id: string): Promise<void> {
 export const selectWaits = sql`
   select a.id, a.asked->>'kind' as kind, a.asked->>'onExpiry' as "onExpiry", a.asked->>'tool' as tool, a.answer,
          a.answered_by as by, a.call, a.turn, t.session, s.tenant, a.expires_at <= clock_timestamp() as "isExpired",
-         a.settled_at is not null as "isConcluded", t.end_reason as end,
+         a.settled_at is not null as "isConcluded", t.end_reason as end, t.end_detail as "endDetail",
          not exists (select from pawl.turn later where later.session = t.session and later.n > t.n) as "isLast"
   from pawl.approval a join pawl.turn t on t.id = a.turn join pawl.session s on s.id = t.session`;
 
 /** For a wait whose turn (if it is open), session and row are locked. */
 export async function answerWait(tx: Tx, wait: Wait, given: NewAnswer): Promise<Answered> {
   if (wait.answer) return { kind: 'answered_before', answer: wait.answer, by: wait.by };
-  const place = placeOfAnswer(wait);
+  const { kind } = wait;
+  if (kind === 'outcome') return { kind: 'misfit', asks: kind };
+  const place = placeOfAnswer({ ...wait, kind });
   if (place !== 'in_turn' && place !== 'next_input') return { kind: 'stale', why: place };
   const becomes = inputKindOf(wait, given, place);
   if (becomes) {
@@ -137,7 +157,7 @@ async function keepAnswer(tx: Tx, wait: Wait, given: NewAnswer, input: string | 
 export async function closeForgotten(db: Db, keptMs: number): Promise<readonly string[]> {
   const { rows } = await db.execute<{ id: string }>(sql`
     select a.id from pawl.approval a join pawl.turn t on t.id = a.turn
-    where a.answer is null and t.end_reason = 'BLOCKED'
+    where a.answer is null and t.end_reason = 'BLOCKED' and a.asked->>'kind' <> 'outcome'
       and t.ended_at < clock_timestamp() - make_interval(secs => ${keptMs / 1_000}) limit 100`);
   const told: string[] = [];
   for (const { id } of rows) {

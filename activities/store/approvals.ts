@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
+import type { EndDetail } from '../../workflows/core/ends.ts';
 import type { JournalEvent } from '../../workflows/core/journal.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
@@ -13,24 +14,32 @@ export function approvalIdOf(callKey: string): string {
   return `apr_${callKey.slice(0, 32)}`;
 }
 
-/** Opens the question that a person is to answer; one that is open already stays as it is. */
-export async function openApproval(
-  tx: Tx,
-  at: { readonly turn: string; readonly call: string; readonly asked: Asked; readonly expiryMs: number },
-): Promise<{ readonly row: ApprovalRow; readonly event: NewEvent }> {
-  const id = approvalIdOf(at.call);
+export interface NewQuestion {
+  readonly id: string;
+  readonly turn: string;
+  readonly call: string;
+  readonly asked: Asked;
+  readonly expiryMs: number;
+}
+
+/** Opens a question; one that is open already stays as it is. */
+export async function insertQuestion(tx: Tx, { expiryMs, ...question }: NewQuestion): Promise<ApprovalRow> {
   await tx
     .insert(approval)
-    .values({
-      id,
-      call: at.call,
-      turn: at.turn,
-      asked: at.asked,
-      expiresAt: sql`clock_timestamp() + make_interval(secs => ${at.expiryMs / 1_000})`,
-    })
+    .values({ ...question, expiresAt: sql`clock_timestamp() + make_interval(secs => ${expiryMs / 1_000})` })
     .onConflictDoNothing();
-  const [row] = await tx.select().from(approval).where(eq(approval.id, id));
+  const [row] = await tx.select().from(approval).where(eq(approval.id, question.id));
   if (!row) throw new Error('an approval vanished while it was opened');
+  return row;
+}
+
+/** Opens the question whether a call may run, or what it is to be told. */
+export async function openApproval(
+  tx: Tx,
+  at: Omit<NewQuestion, 'id'>,
+): Promise<{ readonly row: ApprovalRow; readonly event: NewEvent }> {
+  const id = approvalIdOf(at.call);
+  const row = await insertQuestion(tx, { id, ...at });
   return {
     row,
     event: {
@@ -135,12 +144,26 @@ export async function keepWaiting(tx: Tx, key: string, text: string): Promise<vo
     .where(and(eq(call.key, key), isNull(call.status)));
 }
 
-/** An open wait, with its session and how long it stays open. */
-export type OpenWait = ApprovalRow & { readonly session: string; readonly openUntil: Date };
+/** An open wait, with its session and how long it stays open; null: until it is answered. */
+export type OpenWait = ApprovalRow & { readonly session: string; readonly openUntil: Date | null };
 
-/** What waits for a person or an event, oldest first: in open turns, and left by turns that ended BLOCKED over it. */
+/** Ends over which a person may still say what became of a call; after any other the work went on without it. */
+export const ASKS_AFTER: readonly EndDetail[] = ['unknown_outcome', 'terminated'];
+
+/** The outcome of a call that an answer still changes something about. */
+function isOpenOutcome() {
+  return sql`exists (select from pawl.effect e where e.key = ${approval.call} and e.state = 'unknown')
+    and ((${turn.endedAt} is null and ${approval.expiresAt} > clock_timestamp())
+      or ${inArray(turn.endDetail, [...ASKS_AFTER])})`;
+}
+
+/**
+ * What waits for a person or an event, oldest first: in open turns, left by turns that ended BLOCKED over it, and
+ * outcomes that nobody else can tell.
+ */
 export async function openApprovals(db: Db, tenant: string): Promise<OpenWait[]> {
   const isLast = sql`not exists (select from pawl.turn later where later.session = ${turn.session} and later.n > ${turn.n})`;
+  const isOutcome = sql`(${approval.asked}->>'kind' = 'outcome')`;
   const isQuestion = sql`${approval.asked}->>'kind' <> 'permission'`;
   const rows = await db
     .select({ approval, session: turn.session, endedAt: turn.endedAt })
@@ -149,7 +172,13 @@ export async function openApprovals(db: Db, tenant: string): Promise<OpenWait[]>
     .where(
       and(
         isNull(approval.answer),
-        or(isNull(turn.endedAt), and(eq(turn.endReason, 'BLOCKED'), or(isQuestion, isLast))),
+        or(
+          and(isOutcome, isOpenOutcome()),
+          and(
+            sql`not ${isOutcome}`,
+            or(isNull(turn.endedAt), and(eq(turn.endReason, 'BLOCKED'), or(isQuestion, isLast))),
+          ),
+        ),
         sql`exists (select from pawl.session s where s.id = ${turn.session} and s.tenant = ${tenant})`,
       ),
     )
@@ -161,16 +190,22 @@ export async function openApprovals(db: Db, tenant: string): Promise<OpenWait[]>
   }));
 }
 
-function openUntil({ expiresAt }: ApprovalRow, endedAt: Date | null): Date {
-  return endedAt === null ? expiresAt : new Date(endedAt.getTime() + POLICY.waits.keptMs);
+function openUntil({ asked, expiresAt }: ApprovalRow, endedAt: Date | null): Date | null {
+  if (endedAt === null) return expiresAt;
+  return asked.kind === 'outcome' ? null : new Date(endedAt.getTime() + POLICY.waits.keptMs);
 }
 
-/** Answers that their turn has not heard of: whoever gave them died before it could tell. */
+/**
+ * What turns have not heard of: answers whose giver died before telling, and outcomes that became known while a
+ * person was asked.
+ */
 export async function untoldAnswers(db: Db, olderThanMs: number): Promise<{ turn: string; approval: string }[]> {
   const { rows } = await db.execute<{ turn: string; approval: string }>(sql`
     select a.turn, a.id as approval from pawl.approval a join pawl.turn t on t.id = a.turn
-    where a.answer is not null and a.settled_at is null and t.ended_at is null
-      and a.answered_at < clock_timestamp() - make_interval(secs => ${olderThanMs / 1_000})
+    join pawl.call c on c.key = a.call
+    where a.settled_at is null and t.ended_at is null
+      and (a.answered_at < clock_timestamp() - make_interval(secs => ${olderThanMs / 1_000})
+        or (a.asked->>'kind' = 'outcome' and c.status is not null))
     order by a.answered_at limit 500`);
   return rows;
 }

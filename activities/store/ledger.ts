@@ -137,7 +137,12 @@ export interface CallClosing {
   readonly output: { readonly hash: string; readonly data: Buffer } | null;
   readonly note: string | null;
   /** The ledger's new state; null for a reader. */
-  readonly effect: { readonly state: EffectState; readonly attempt: string | null } | null;
+  readonly effect: {
+    readonly state: EffectState;
+    readonly attempt: string | null;
+    /** A cancel came before it was over. */
+    readonly isCut: boolean;
+  } | null;
   readonly events: readonly NewEvent[];
   /** What hooks are to be told, if this result is the one that stands. */
   readonly report?: NewReport | null;
@@ -218,11 +223,12 @@ function addReport(to: Statement, { id, body }: NewReport): void {
 }
 
 /** The first word stands, save that a success which comes late corrects what was given up. */
-function addSettled(to: Statement, at: string, { state, attempt }: NonNullable<CallClosing['effect']>): void {
+function addSettled(to: Statement, at: string, { state, attempt, isCut }: NonNullable<CallClosing['effect']>): void {
   const [now, by] = [to.value(state), to.value(attempt)];
   to.with(
     'settled',
-    `update pawl.effect set state = ${now}, settled_at = clock_timestamp()
+    `update pawl.effect set state = ${now}, settled_at = clock_timestamp(),
+      cut_at = case when ${to.value(isCut)}::boolean then clock_timestamp() else cut_at end
     where key = ${at} and (${by}::text is null or attempt = ${by})
       and (exists (select from won) or state in ('started', 'unknown')
         or (${now} = 'succeeded' and state in ('settled_absent', 'abandoned')))

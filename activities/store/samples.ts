@@ -6,13 +6,17 @@ import type { Db } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { type Fence, FenceRefused, readTurn } from './fence.ts';
 import { perDatabase } from './prepared.ts';
-import { call, delta, effect, usage } from './schema.ts';
+import { call, delta, effect, type UndoState, usage } from './schema.ts';
 import { type Link } from './transcript.ts';
 import { commitTurn, type NewCall, type TurnCommit } from './turn-commit.ts';
 
 const prepared = perDatabase((db) => ({
   results: db
-    .select({ ...getTableColumns(call), begun: sql<boolean>`coalesce(${effect.state} <> 'intended', false)` })
+    .select({
+      ...getTableColumns(call),
+      begun: sql<boolean>`coalesce(${effect.state} <> 'intended', false)`,
+      undo: effect.undo,
+    })
     .from(call)
     .leftJoin(effect, eq(effect.key, call.key))
     .where(eq(call.assistant, sql.placeholder('assistant')))
@@ -20,11 +24,11 @@ const prepared = perDatabase((db) => ({
     .prepare('results_of'),
 }));
 
-/** `begun`: the ledger has the effect as more than intended. */
+/** `begun`: the ledger has the effect as more than intended; `undo`: what it has of taking it back. */
 export async function readResults(
   db: Db,
   assistant: string,
-): Promise<(typeof call.$inferSelect & { readonly begun: boolean })[]> {
+): Promise<(typeof call.$inferSelect & { readonly begun: boolean; readonly undo: UndoState | null })[]> {
   return await prepared(db).results.execute({ assistant });
 }
 

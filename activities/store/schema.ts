@@ -333,15 +333,21 @@ export const call = pawl.table(
 
 /** What a person was shown; kept with the wait, so that a decision never depends on a rule that is gone. */
 export interface Asked {
-  /** `permission`: may this call run; `question`: an answer for the agent; `event`: something outside has happened. */
-  readonly kind: 'permission' | 'question' | 'event';
+  /**
+   * `permission`: may this call run; `question`: an answer for the agent; `event`: something outside has happened;
+   * `outcome`: this call ran, and nobody knows whether it took effect.
+   */
+  readonly kind: 'permission' | 'question' | 'event' | 'outcome';
   readonly tool: string;
   readonly subject: string | null;
   readonly arguments: string;
-  readonly onExpiry: 'deny' | 'block';
+  readonly onExpiry: 'deny' | 'block' | 'end';
 }
 
-export type ApprovalAnswer = 'approved' | 'rejected' | 'cancelled' | 'message' | 'expired';
+/** What a person says of a call whose outcome nobody knew: it took effect, it did not, or: make it once more. */
+export type OutcomeAnswer = 'happened' | 'absent' | 'again';
+
+export type ApprovalAnswer = 'approved' | 'rejected' | 'cancelled' | 'message' | 'expired' | OutcomeAnswer;
 
 export const approval = pawl.table(
   'approval',
@@ -359,6 +365,8 @@ export const approval = pawl.table(
     editedArguments: text('edited_arguments'),
     /** The input that holds a message typed instead of an answer, or that brings an answer after its turn's end. */
     input: text('input'),
+    /** What the person added to their word on an outcome. */
+    note: text('note'),
     answeredBy: text('answered_by'),
     answeredAt: when('answered_at'),
     /** When its turn drew its conclusion. Without an answer: that it waits no longer, and leaves the wait open. */
@@ -458,6 +466,9 @@ export type EffectState =
   | 'settled_absent'
   | 'abandoned';
 
+/** `started` is all that is known until its attempt tells; `unknown`: that attempt was lost. */
+export type UndoState = 'started' | 'undone' | 'failed' | 'unknown';
+
 /** The ledger: one row for each call that is not `none`. */
 export const effect = pawl.table(
   'effect',
@@ -486,6 +497,13 @@ export const effect = pawl.table(
     createdAt: created(),
     startedAt: when('started_at'),
     settledAt: when('settled_at'),
+    /** When a cancel had cut it in the middle. */
+    cutAt: when('cut_at'),
+    undo: text('undo').$type<UndoState>(),
+    undoAttempt: text('undo_attempt'),
+    /** When its undo began, and when it was known what became of that. */
+    undoStartedAt: when('undo_started_at'),
+    undoSettledAt: when('undo_settled_at'),
   },
   (t) => [index('effect_unsettled').on(t.turn).where(sql`${t.state} in ('intended', 'started', 'unknown')`)],
 );

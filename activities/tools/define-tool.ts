@@ -76,6 +76,19 @@ export type WaitPlan =
   | { readonly kind: 'time'; readonly untilMs: number }
   | { readonly kind: 'report'; readonly on: 'question' | 'event'; readonly text: string };
 
+/** How a call is taken back that a cancel cut in the middle. */
+export interface Undo<Args> {
+  /**
+   * Takes it back: `details` and `idempotencyKey` are the call's own. What it throws means that it could not.
+   * It may be called for something that did not happen, where `onUnknown` says `run`.
+   */
+  run(args: Args, context: ToolContext): Promise<void>;
+  /** `once` if left out: one that is lost in the middle is not begun again, and nobody knows. */
+  readonly effect?: 'once' | 'idempotent';
+  /** `leave` if left out: where nobody knows whether the call took effect, it stays as it is. */
+  readonly onUnknown?: 'leave' | 'run';
+}
+
 export interface Tool<Args = unknown> {
   readonly name: string;
   readonly description: string;
@@ -105,6 +118,8 @@ export interface Tool<Args = unknown> {
   run(args: Args, context: ToolContext): Promise<ToolResult>;
   /** Asks the remote side whether an attempt whose outcome is not known has happened. */
   reconcile?(args: Args, context: ToolContext): Promise<Reconciled>;
+  /** Takes a call back when its turn is cancelled in the middle of it. */
+  readonly undo?: Undo<Args>;
 }
 
 export interface ToolDefinition<Args> {
@@ -125,6 +140,7 @@ export interface ToolDefinition<Args> {
   readonly prepare?: NonNullable<Tool<Args>['prepare']>;
   readonly run: Tool<Args>['run'];
   readonly reconcile?: NonNullable<Tool<Args>['reconcile']>;
+  readonly undo?: Undo<Args>;
 }
 
 /**

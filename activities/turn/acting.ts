@@ -1,8 +1,13 @@
 import { Context } from '@temporalio/activity';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { RunIdentity } from '../../workflows/core/requests.ts';
+import type { OutcomeAsked } from '../../workflows/core/tools.ts';
+import { DEFAULT_PERMISSIONS } from '../gate/permissions.ts';
+import { agentOf } from '../store/definitions.ts';
 import { newId } from '../store/ids.ts';
 import { type EffectRow, readCall, startEffect } from '../store/ledger.ts';
+import { askOutcome } from '../store/outcomes.ts';
+import { hear } from './answered-outcome.ts';
 import { type CallOutcome, failed, giveUpUnlessCancelled, returned } from './call-outcome.ts';
 import { awaitDeath } from './prove-dead.ts';
 import { refusalInPlan, refuseInPlan } from './plan-refusal.ts';
@@ -13,6 +18,8 @@ import { type Attempted, attemptRun, isStopped, LEASE_MS, type ToolAttempt, tool
 /** Where a call stands: decided, or lost by an attempt and to be decided. */
 type Standing =
   | { readonly kind: 'outcome'; readonly outcome: CallOutcome }
+  /** Nobody knows, and a person is asked: the call goes on when they have answered. */
+  | { readonly kind: 'asked'; readonly asked: OutcomeAsked }
   | { readonly kind: 'lost'; readonly lost: Lost }
   /** Known not to have happened, or safe to repeat: `from` is who holds it in the ledger. */
   | { readonly kind: 'send'; readonly from: string | null; readonly mayInPlan: boolean }
@@ -24,19 +31,18 @@ export async function runActing(
   first: ToolAttempt,
   fence: RunIdentity,
   row: EffectRow,
-): Promise<CallOutcome | 'denied'> {
+): Promise<CallOutcome | OutcomeAsked | 'denied'> {
   let at = first;
   let sends = 0;
-  let standing: Standing =
-    row.state === 'intended'
-      ? { kind: 'send', from: null, mayInPlan: false }
-      : { kind: 'lost', lost: await takeOver(at, row) };
+  let standing = await standingOf(at, row);
   for (;;) {
     switch (standing.kind) {
       case 'outcome':
         return standing.outcome;
+      case 'asked':
+        return standing.asked;
       case 'lost':
-        standing = await afterLoss(at, standing.lost, sends);
+        standing = await afterLoss(at, fence, standing.lost, sends);
         break;
       case 'send':
         // Each request has an attempt of its own, so that the ledger and the events tell them apart.
@@ -52,6 +58,16 @@ export async function runActing(
       }
     }
   }
+}
+
+async function standingOf(at: ToolAttempt, row: EffectRow): Promise<Standing> {
+  if (row.state === 'intended') return { kind: 'send', from: null, mayInPlan: false };
+  const heard = row.state === 'unknown' ? await hear(at, row.attempt) : null;
+  if (heard === 'again') {
+    await awaitDeath(at, row);
+    return { kind: 'send', from: row.attempt, mayInPlan: false };
+  }
+  return heard ?? { kind: 'lost', lost: await takeOver(at, row) };
 }
 
 /** Another process had it: it must be dead, or its lease over, before anybody looks at what it left. */
@@ -115,7 +131,7 @@ function judge(at: ToolAttempt, attempted: Attempted, details: unknown): Standin
  * Nobody has told what became of an attempt. Only the effect's class and the other side decide what follows;
  * the class as it was when the call was asked for: no deploy turns `once` into `idempotent` for a call in flight.
  */
-async function afterLoss(at: ToolAttempt, lost: Lost, sends: number): Promise<Standing> {
+async function afterLoss(at: ToolAttempt, fence: RunIdentity, lost: Lost, sends: number): Promise<Standing> {
   const { effect } = at.call;
   const again: Standing = { kind: 'send', from: lost.attempt, mayInPlan: false };
   const settled = (outcome: CallOutcome): Standing => ({
@@ -125,7 +141,7 @@ async function afterLoss(at: ToolAttempt, lost: Lost, sends: number): Promise<St
   if (effect !== 'once') {
     const mayRepeat = sends < POLICY.effects.sends && !isStopped(at);
     if (mayRepeat && sends > 0) await pause(at, POLICY.effects.sendAgainAfterMs * sends);
-    return mayRepeat ? again : settled(unknown(at, lost));
+    return mayRepeat ? again : await unknown(at, fence, lost);
   }
   const told = await settle(at, lost);
   switch (told.kind) {
@@ -138,7 +154,7 @@ async function afterLoss(at: ToolAttempt, lost: Lost, sends: number): Promise<St
       return sends < POLICY.effects.sends ? again : settled(without('error'));
     case 'unknown':
       await recordSettled(at, lost, 'unknown');
-      return settled(unknown(at, lost));
+      return await unknown(at, fence, lost);
   }
 }
 
@@ -148,13 +164,24 @@ function without(status: 'stopped' | 'error'): CallOutcome {
     : { status, result: failed(CUT_TEXTS.absent, 'absent'), effect: 'settled_absent' };
 }
 
-/** Nobody knows. The tool says what then: tell the model the truth, or end the turn on it. */
-function unknown(at: ToolAttempt, { shown }: Lost): CallOutcome {
+/** Nobody knows. The tool says what then: tell the model the truth, ask a person, or end the turn on it. */
+async function unknown(at: ToolAttempt, fence: RunIdentity, { attempt, shown }: Lost): Promise<Standing> {
   const text = shown ? `${CUT_TEXTS.unknown}\nOutput until then:\n${shown}` : CUT_TEXTS.unknown;
-  const tells = at.tool.onUnknown === 'tell' || isStopped(at);
-  return {
-    status: tells ? 'unknown' : 'unknown_ends_turn',
-    result: failed(text, 'unknown_outcome'),
-    effect: 'unknown',
-  };
+  const told = { result: failed(text, 'unknown_outcome'), effect: 'unknown', heldBy: attempt } as const;
+  if (at.tool.onUnknown === 'tell' || isStopped(at) || attempt === null) {
+    return { kind: 'outcome', outcome: { ...told, status: 'unknown' } };
+  }
+  const waitMs = at.tool.onUnknown === 'ask' ? await askableMs(at) : 0;
+  const lost = { turn: at.owner.id, session: at.owner.session, call: at.call, attempt };
+  if (!(await askOutcome(at.deps.database.db, fence, lost, waitMs))) return await found(at);
+  at.deps.notifier.moved(at.owner.stream);
+  const heard = waitMs > 0 ? await hear(at, attempt) : null;
+  if (heard === 'again') return { kind: 'send', from: attempt, mayInPlan: false };
+  return heard ?? { kind: 'outcome', outcome: { ...told, status: 'unknown_ends_turn' } };
+}
+
+/** How long a person may take to answer within the turn, ms; 0 where there is nobody to be asked. */
+async function askableMs({ deps, owner }: ToolAttempt): Promise<number> {
+  const { attended, permissions = DEFAULT_PERMISSIONS } = await agentOf(deps.database.db, owner.agent);
+  return attended || permissions.approvers ? permissions.expiryMs : 0;
 }

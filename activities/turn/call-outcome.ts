@@ -1,6 +1,7 @@
 import { ApplicationFailure } from '@temporalio/common';
 import type { CallStatus } from '../../workflows/core/tools.ts';
 import { isCancelRequested } from '../heartbeat.ts';
+import type { NewEvent } from '../store/events.ts';
 import type { EffectState } from '../store/schema.ts';
 import type { ToolResult } from '../tools/define-tool.ts';
 
@@ -12,6 +13,8 @@ export interface CallOutcome {
   readonly effect: EffectState | null;
   /** The attempt that the ledger names, where another one tells what became of it. */
   readonly heldBy?: string | null;
+  /** What else is told with it. */
+  readonly events?: readonly NewEvent[];
 }
 
 export function returned(result: ToolResult, effect: EffectState | null): CallOutcome {

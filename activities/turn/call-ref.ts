@@ -20,6 +20,7 @@ export function refOf(
     argsHash: sha256(parsed.canonical),
     locks: tool.locks(parsed.args, workspacePath).map(({ resource, mode }) => ({ key: lockKey(id, resource), mode })),
     verdict,
+    ...(tool.undo && tool.effect !== 'none' ? { undo: 'declared' as const } : {}),
   };
 }
 

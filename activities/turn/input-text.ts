@@ -16,6 +16,8 @@ export function inputText({ kind, body, answers }: InputRow): string {
       return aboutWait(answers, body, `your question ${quoted(asked)}`, 'has been answered');
     case 'event':
       return aboutWait(answers, body, `the event ${quoted(asked)}`, 'which you waited for has been reported');
+    case 'outcome':
+      return aboutOutcome(answers, body);
   }
 }
 
@@ -44,6 +46,20 @@ function aboutCall(answers: AnsweredWait, body: string): string {
       return `${what} was ${approval.answer}${by(approval)}. It has not run, and will not.`;
   }
 }
+
+/** What a person says of a call whose outcome was not known when its turn ended. */
+function aboutOutcome({ approval }: AnsweredWait, body: string): string {
+  const { tool, arguments: args } = approval.asked;
+  const what = `About the call of ${tool} (${fitText(args, SHOWN_CHARS)}), whose outcome was not known`;
+  const told = `${what}: ${OUTCOMES[approval.answer ?? ''] ?? 'it is still not known.'}`;
+  return body === '' ? told : `${told} They add: ${body}`;
+}
+
+const OUTCOMES: Readonly<Record<string, string>> = {
+  happened: 'a person looked and says that it took effect. Do not repeat it; go on.',
+  absent: 'a person looked and says that it did not take effect. Make it again if it is still needed, and go on.',
+  again: 'it is still not known, and a person allows you to make it once more. Then go on.',
+};
 
 /** The tool's output comes last: nothing that stands in it can pass for a word of ours behind it. */
 function outcomeOf({ call, begun }: AnsweredWait): string {

@@ -129,7 +129,7 @@ async function inputsOnChain(
 
 async function resultsOf({ database, calls }: Deps, { head, results }: SampleRequest) {
   const own = calls.results(head, results);
-  return own ? own.map((row) => ({ ...row, begun: false })) : await readResults(database.db, head);
+  return own ? own.map((row) => ({ ...row, begun: false, undo: null })) : await readResults(database.db, head);
 }
 
 /** What the first commit tells: the batch that is over, inputs that joined, the sample that begins. */

@@ -1,8 +1,8 @@
 import type { Message } from '../../workflows/core/transcript.ts';
-import type { call } from '../store/schema.ts';
+import type { call, UndoState } from '../store/schema.ts';
 
-/** `begun`: the ledger has it as more than intended. */
-type CallRow = typeof call.$inferSelect & { readonly begun: boolean };
+/** `begun`: the ledger has it as more than intended; `undo`: what it has of taking it back. */
+type CallRow = typeof call.$inferSelect & { readonly begun: boolean; readonly undo: UndoState | null };
 
 /** Results in call order. A call without one gets the plain truth: never started, or nobody knows. */
 export function resultMessages(calls: readonly CallRow[], canReadOutput = false): Message[] {
@@ -17,7 +17,22 @@ export function resultMessages(calls: readonly CallRow[], canReadOutput = false)
   }));
 }
 
-function textOf({ result, begun, blob }: CallRow, canReadOutput: boolean): string {
+function textOf(row: CallRow, canReadOutput: boolean): string {
+  const text = outcomeText(row, canReadOutput);
+  return row.undo === null ? text : `${text}\n[${UNDO_TEXTS[row.undo]}]`;
+}
+
+const UNDO_UNKNOWN =
+  'When the work was stopped, taking this back was tried; whether it worked is not known. Check the state of things.';
+
+const UNDO_TEXTS: Readonly<Record<UndoState, string>> = {
+  undone: 'When the work was stopped, this was taken back: it has no effect any more.',
+  failed: 'When the work was stopped, taking this back was tried and failed. Check the state of things.',
+  unknown: UNDO_UNKNOWN,
+  started: UNDO_UNKNOWN,
+};
+
+function outcomeText({ result, begun, blob }: CallRow, canReadOutput: boolean): string {
   if (result === null) return begun ? CUT_TEXTS.unknown : NOT_STARTED;
   return blob !== null && canReadOutput ? `${result}\n[The whole output is kept: read_output, id ${blob}]` : result;
 }

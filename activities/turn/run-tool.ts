@@ -2,16 +2,18 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { RunIdentity, RunToolRequest } from '../../workflows/core/requests.ts';
-import type { CallStatus } from '../../workflows/core/tools.ts';
+import type { CallStatus, OutcomeAsked } from '../../workflows/core/tools.ts';
 import type { Deps } from '../deps.ts';
-import { beating, lostSoFar } from '../heartbeat.ts';
+import { beating, isCancelRequested, lostSoFar } from '../heartbeat.ts';
 import { enterRun } from '../store/fence.ts';
 import { effectKey, sha256, storable } from '../store/hash.ts';
 import { ownerOf, type TurnOwner } from '../store/owners.ts';
 import { newId } from '../store/ids.ts';
 import { type CallClosing, type CallRow, type EffectRow, finishCall, readCall } from '../store/ledger.ts';
+import { closeQuestions } from '../store/outcomes.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { runActing } from './acting.ts';
+import { hear } from './answered-outcome.ts';
 import { type CallOutcome, failed, giveUpUnlessCancelled, returned } from './call-outcome.ts';
 import { callReport } from '../reports/call-report.ts';
 import { insist } from './insist.ts';
@@ -23,8 +25,11 @@ import { attemptRun, isStopped, type ToolAttempt } from './tool-attempt.ts';
 
 const NOTE_CHARS = 200;
 
-/** Makes one call. Its result goes to the store; the workflow learns only how it came back. */
-export async function runTool(deps: Deps, request: RunToolRequest): Promise<CallStatus> {
+/**
+ * Makes one call. Its result goes to the store; the workflow learns only how it came back, or that a person is
+ * asked what became of it: then it is called again with their answer in the store.
+ */
+export async function runTool(deps: Deps, request: RunToolRequest): Promise<CallStatus | OutcomeAsked> {
   const attempt = newId('att');
   const key = effectKey(request.assistant, request.ordinal);
   return await beating(attempt, () =>
@@ -53,12 +58,15 @@ async function attemptCall(
   request: RunToolRequest,
   key: string,
   mine: Pick<ToolAttempt, 'attempt' | 'superseded'>,
-): Promise<CallStatus> {
+): Promise<CallStatus | OutcomeAsked> {
   const { db } = deps.database;
   await enterRun(db, request.fence, knownRuns, confirmRun(deps));
   const owner = await ownerOf(db, request.fence.turn);
   const row = rememberedCall(deps, key) ?? (await callToMake(deps, owner, request.fence, key));
-  if (row.call.status) return row.call.status;
+  if (row.call.status) {
+    if (row.effect) await closeQuestions(db, key);
+    return row.call.status;
+  }
   if (lostSoFar() >= POLICY.lostAttempts.ofOneCall) {
     throw ApplicationFailure.nonRetryable('Too many attempts of one call were lost.', 'tool.attempts_lost');
   }
@@ -67,7 +75,7 @@ async function attemptCall(
   if (!found.ok || !('args' in parsed)) return await refuse(deps, owner, row, 'text' in parsed ? parsed.text : '');
   const at: ToolAttempt = { ...mine, deps, owner, call: row.call, tool: found.tool, args: parsed.args };
   const outcome = row.effect ? await runActing(at, request.fence, row.effect) : await runReader(at);
-  return outcome === 'denied' ? outcome : await keep(at, outcome);
+  return outcome === 'denied' || 'approval' in outcome ? outcome : await keep(at, outcome);
 }
 
 /** As it is to be made: one of an earlier turn was allowed since, and is opened again first. */
@@ -102,7 +110,14 @@ async function refuse(
   owner: ToolAttempt['owner'],
   row: { call: ToolAttempt['call']; effect: EffectRow | null },
   text: string,
-): Promise<CallStatus> {
+): Promise<CallStatus | OutcomeAsked> {
+  // What a person was asked about needs no tool to be answered; to send it again would.
+  const heard =
+    row.effect?.state === 'unknown' ? await hear({ deps, owner, call: row.call }, row.effect.attempt) : null;
+  if (heard && heard !== 'again') {
+    if (heard.kind === 'asked') return heard.asked;
+    return await store(deps, owner, row.call, heard.outcome, heard.outcome.heldBy ?? null);
+  }
   const begun = row.effect !== null && row.effect.state !== 'intended';
   const outcome: CallOutcome = {
     status: begun ? 'unknown' : 'error',
@@ -137,7 +152,7 @@ async function store(
   deps: Deps,
   owner: ToolAttempt['owner'],
   call: ToolAttempt['call'],
-  { status, result, effect }: CallOutcome,
+  { status, result, effect, events = [] }: CallOutcome,
   attempt: string | null,
 ): Promise<CallStatus> {
   const output = result.output ? deps.masker.bytes(result.output) : null;
@@ -151,8 +166,8 @@ async function store(
     text: deps.masker.text(result.text),
     output: output && { hash: sha256(owner.tenant, output), data: output },
     note: result.note === undefined ? null : deps.masker.text(result.note).slice(0, NOTE_CHARS),
-    effect: effect === null ? null : { state: effect, attempt },
-    events: [],
+    effect: effect === null ? null : { state: effect, attempt, isCut: isCancelRequested() },
+    events,
     report: callReport(deps.hooks, { session: owner.session, turn: owner.id, call, status }),
   };
   const kept = await insist(() => finishCall(deps.database.db, closing));

@@ -121,6 +121,10 @@ async function settle(tx: Tx, at: Settling): Promise<Settled> {
     case 'rejected':
     case 'cancelled':
       return await stop(tx, at, row.answer, { kind: row.answer });
+    case 'happened':
+    case 'absent':
+    case 'again':
+      throw new Error('the approval of a call is answered as if it had run');
   }
 }
 

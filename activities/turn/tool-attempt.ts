@@ -122,7 +122,7 @@ function holdLease(at: ToolAttempt, leasedAtMs: number): Lease {
 }
 
 /** Class, code and first line, redacted: what an operator may see without seeing content. */
-function noteOf(error: unknown): string {
+export function noteOf(error: unknown): string {
   if (!(error instanceof Error)) return 'error';
   const { code } = error as Error & { code?: unknown };
   const head = typeof code === 'string' ? `${error.constructor.name} ${code}` : error.constructor.name;

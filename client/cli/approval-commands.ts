@@ -29,12 +29,15 @@ const SUMMARY_WIDTH = 100;
 
 function approvalLine({ id, asked, turn, expiresAt }: OpenApproval, nowMs: number): string {
   const what = argumentSummary(asked.arguments, SUMMARY_WIDTH);
-  return `${id}  ${printable(asked.tool)} ${what}\n  asked by ${turn}, for another ${duration(Date.parse(expiresAt) - nowMs)}`;
+  const until = expiresAt === null ? 'which ended over it' : `for another ${duration(Date.parse(expiresAt) - nowMs)}`;
+  const how = asked.kind === 'outcome' ? '\n  it ran: did it take effect? answer with `pawl outcome`' : '';
+  return `${id}  ${printable(asked.tool)} ${what}\n  asked by ${turn}, ${until}${how}`;
 }
 
 const STALE = {
-  expired: 'its time is over, and the agent was told so',
+  expired: 'its time is over, and the agent was told so; an outcome can be answered again once its turn has ended',
   turn_ended: 'its turn has ended',
+  settled: 'it has become known meanwhile what became of the call',
   moved_on: 'the session has gone on without it; the agent may ask again',
 } as const;
 
@@ -43,6 +46,9 @@ const DONE = {
   rejected: 'Rejected; the call and what follows it do not run, and the turn ends.',
   cancelled: 'Cancelled; the call and what follows it do not run, and the turn ends.',
   message: 'Told; the call does not run, and the turn goes on with the message.',
+  happened: 'Noted: it took effect. The work goes on with that.',
+  absent: 'Noted: it did not take effect. The work goes on with that.',
+  again: 'Noted: it may be made once more.',
 } as const;
 
 export async function decide(
@@ -55,6 +61,7 @@ export async function decide(
   return await withRuns(options.config, async (runs) => {
     const answered = await runs.answer(TENANT, approval, { ...reply, by: whoami() });
     if (!answered) throw new UsageError(`There is no approval ${approval}; \`pawl approvals\` lists the open ones.`);
+    if (answered.kind === 'misfit') throw new UsageError(MISFIT[answered.asks === 'outcome' ? 'outcome' : 'other']);
     if (answered.kind === 'stale') {
       throw new SetupError(`Approval ${approval} can't be answered any more: ${STALE[answered.why]}.`);
     }
@@ -90,6 +97,11 @@ function reportLine({ isNew, waits }: ReportedEvent): string {
   if (waits === 0) return 'Nothing waits for it now; it is kept for the rest of the running turn.';
   return waits === 1 ? 'It ends one wait.' : `It ends ${waits} waits.`;
 }
+
+const MISFIT = {
+  outcome: 'That call ran, and nobody knows what became of it: use `pawl outcome <id> happened|absent|again`.',
+  other: 'That call has not run: use `pawl approve` or `pawl reject`.',
+} as const;
 
 function requireJson(text: string): void {
   try {

@@ -1,4 +1,5 @@
 import { Argument, Command, InvalidArgumentError } from 'commander';
+import type { OutcomeAnswer } from '../../activities/store/schema.ts';
 import { approvals, decide, report } from './approval-commands.ts';
 import { cancel, events, ps, show, submit } from './job-commands.ts';
 import type { Output } from './output.ts';
@@ -12,6 +13,7 @@ export function buildProgram(output: Output, done: (code: number) => void): Comm
   addUp(program, output, done);
   addJobCommands(program, output, done);
   addApprovalCommands(program, output, done);
+  addOutcomeCommand(program, output, done);
   addSessionCommands(program, output, done);
   addReport(program, output, done);
   addServers(program, output, done);
@@ -115,6 +117,26 @@ function addApprovalCommands(program: Command, output: Output, done: (code: numb
           output,
         ),
       ),
+    );
+}
+
+function addOutcomeCommand(program: Command, output: Output, done: (code: number) => void): void {
+  program
+    .command('outcome')
+    .description('say what became of a call that nobody else can tell about')
+    .argument('<approval>', 'as `pawl approvals` lists it')
+    .addArgument(
+      new Argument('<answer>', 'it took effect, it did not, or: make it once more').choices([
+        'happened',
+        'absent',
+        'again',
+      ]),
+    )
+    .option('-m, --message <text>', 'what to add for the agent')
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (id: string, answer: OutcomeAnswer, { message, ...options }: Flags & { message?: string }) =>
+      done(await decide(id, { answer, text: message }, options, output)),
     );
 }
 

@@ -18,6 +18,12 @@ const MARKS: Readonly<Record<CallStatus, string>> = {
   blocked_on_event: '…',
 };
 
+const UNDONE = {
+  undone: 'what that call had done was taken back',
+  failed: 'what that call had done could not be taken back',
+  unknown: 'whether what that call had done was taken back is not known',
+} as const;
+
 const ARGUMENT_WIDTH = 60;
 const NOTE_WIDTH = 80;
 
@@ -66,6 +72,10 @@ export class Progress {
       }
       case 'effect.settled':
         return event.as === 'unknown' ? this.#line('  ? what that call did to the world is not known') : '';
+      case 'effect.asked':
+        return this.#line(`  ? a person is asked what became of that call: pawl outcome ${event.approval} …`);
+      case 'effect.undone':
+        return this.#line(`  ↶ ${UNDONE[event.as]}`);
       case 'attempt.lost':
         return this.#line(
           `  ↻ ${event.layer === 'stream' ? 'a model request' : 'an attempt of a call'} was lost with its worker`,

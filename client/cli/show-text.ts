@@ -31,7 +31,8 @@ function callLine(call: ShownCall): string {
 function effectLine(effect: ShownEffect, calls: readonly ShownCall[]): string {
   const call = calls.find(({ key }) => key === effect.key);
   const about = call ? argumentSummary(call.arguments, 60) : '';
-  return `  ${effect.state}  ${effect.effect}  ${oneLine(effect.tool, 40)} ${about}`.trimEnd();
+  const undo = effect.undo === null ? '' : `, undo ${effect.undo}`;
+  return `  ${effect.state}${undo}  ${effect.effect}  ${oneLine(effect.tool, 40)} ${about}`.trimEnd();
 }
 
 function usageText({ usage }: ShownJob): string {

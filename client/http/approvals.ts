@@ -15,14 +15,22 @@ export function addApprovalRoutes(app: App, runs: Runs, tenant: string): void {
         return c.json({ answer: answered.answer, by: answered.by, isNew: false }, 200);
       case 'stale':
         return refuse('approval-stale', STALE[answered.why]);
+      case 'misfit':
+        return refuse('answer-misfit', answered.asks === 'outcome' ? OUTCOME_ONLY : NO_OUTCOME);
       case undefined:
         return refuse('unknown-approval', 'Check the id; approvals of others are not shown.');
     }
   });
 }
 
+const OUTCOME_ONLY = 'The call ran, and nobody knows what became of it: answer happened, absent or again.';
+const NO_OUTCOME = 'The call has not run: answer approved, rejected, cancelled or message.';
+
 const STALE = {
-  expired: 'Its time was over before it was answered; the agent has been told that it was denied.',
-  turn_ended: 'The turn that asked has ended, so the call will not run.',
+  expired:
+    'Its time was over before it was answered, and the agent has been told so. An outcome can be answered again once ' +
+    'its turn has ended.',
+  turn_ended: 'The turn that asked has ended, so the answer would change nothing.',
   moved_on: 'The session has gone on without it, so the call will not run; the agent may ask again.',
+  settled: 'It has become known meanwhile what became of the call; there is nothing left to answer.',
 } as const;

@@ -18,6 +18,7 @@ const PROBLEMS = {
   'approval-stale': { status: 409, title: 'The approval can’t be answered any more' },
   'too-large': { status: 413, title: 'The body is too large' },
   'not-json-type': { status: 415, title: 'The Content-Type is not JSON' },
+  'answer-misfit': { status: 422, title: 'The answer is not one to what was asked' },
   'bad-body': { status: 422, title: 'The body does not fit the schema' },
   'unknown-agent': { status: 422, title: 'There is no such agent' },
   'workspace-refused': { status: 422, title: 'The workspace cannot be used' },

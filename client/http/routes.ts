@@ -106,7 +106,7 @@ export const approvalsRoute = createRoute({
   method: 'get',
   path: '/v1/approvals',
   operationId: 'listApprovals',
-  summary: 'Calls that wait for a person, oldest first',
+  summary: 'Calls that wait for a person, and outcomes that only a person can tell, oldest first',
   responses: { 200: json('All of them', ApprovalsSchema), ...problems() },
 });
 
@@ -115,7 +115,9 @@ export const answerRoute = createRoute({
   path: '/v1/approvals/{id}',
   operationId: 'answerApproval',
   summary: 'Answer an approval, once',
-  description: 'The first answer stands; whoever comes second is told it. Rejecting or cancelling also ends the turn.',
+  description:
+    'The first answer stands; whoever comes second is told it. Rejecting or cancelling also ends the turn. An outcome ' +
+    'may be answered after its turn has ended INTERRUPTED: the ledger learns it, and a new turn goes on with it.',
   request: {
     params: ApprovalPath,
     body: { required: true, content: { 'application/json': { schema: AnswerBody } } },

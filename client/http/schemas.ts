@@ -136,6 +136,7 @@ export const PlanBody = z
 export const PlanSchema = z
   .object({ plan: z.boolean(), changed: z.boolean().openapi({ description: 'False: it was so already.' }) })
   .openapi('PlanState');
+const OUTCOMES = ['happened', 'absent', 'again'] as const;
 
 export const ApprovalPath = z.object({ id: z.string().openapi({ param: { name: 'id', in: 'path' } }) });
 
@@ -149,16 +150,21 @@ export const ApprovalsSchema = z
             session: z.string(),
             turn: z.string(),
             asked: z.object({
-              kind: z.enum(['permission', 'question', 'event']).openapi({
-                description: 'A question or an event is answered by `message`, with its text.',
+              kind: z.enum(['permission', 'question', 'event', 'outcome']).openapi({
+                description:
+                  'A question or an event is answered by `message`, with its text; an outcome (the call ran, and nobody ' +
+                  'knows whether it took effect) by `happened`, `absent` or `again`.',
               }),
               tool: z.string(),
               subject: z.string().nullable(),
               arguments: z.string().openapi({ description: 'JSON, as the model wrote it or a hook changed it.' }),
-              onExpiry: z.enum(['deny', 'block']),
+              onExpiry: z.enum(['deny', 'block', 'end']),
             }),
             openedAt: z.iso.datetime(),
-            expiresAt: z.iso.datetime(),
+            expiresAt: z.iso
+              .datetime()
+              .nullable()
+              .openapi({ description: 'Null: its turn has ended over it, and the question stays open.' }),
           })
           .openapi('Approval'),
       )
@@ -168,16 +174,26 @@ export const ApprovalsSchema = z
 
 export const AnswerBody = z
   .strictObject({
-    answer: z.enum(['approved', 'rejected', 'cancelled', 'message']),
+    answer: z.enum(['approved', 'rejected', 'cancelled', 'message', ...OUTCOMES]).openapi({
+      description:
+        '`happened`: the call took effect; `absent`: it did not; `again`: it is sent once more, whatever became of it.',
+    }),
     by: z.string().min(1).max(200).openapi({ description: 'Who decides.' }),
     editedArguments: z
       .string()
       .max(100_000)
       .optional()
       .openapi({ description: 'JSON to use instead of the arguments; validated before the call runs.' }),
-    text: z.string().min(1).max(100_000).optional().openapi({ description: 'For `message`: what to tell the agent.' }),
+    text: z.string().min(1).max(100_000).optional().openapi({
+      description:
+        'For `message`: what to tell the agent. For `happened`, `absent` and `again`: what to add, if anything.',
+    }),
   })
-  .refine((body) => (body.answer === 'message') === (body.text !== undefined), 'text goes with the answer message')
+  .refine((body) => body.answer !== 'message' || body.text !== undefined, 'the answer message needs a text')
+  .refine(
+    (body) => !['approved', 'rejected', 'cancelled'].includes(body.answer) || body.text === undefined,
+    'a text goes with message, happened, absent and again',
+  )
   .refine(
     (body) => body.answer === 'approved' || body.editedArguments === undefined,
     'only an approval may edit arguments',
@@ -186,7 +202,7 @@ export const AnswerBody = z
 
 export const AnsweredSchema = z
   .object({
-    answer: z.enum(['approved', 'rejected', 'cancelled', 'message', 'expired']),
+    answer: z.enum(['approved', 'rejected', 'cancelled', 'message', 'expired', ...OUTCOMES]),
     by: z.string().nullable(),
     isNew: z.boolean().openapi({ description: 'False: it had this answer before, and that one stands.' }),
   })

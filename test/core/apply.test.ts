@@ -3,8 +3,9 @@ import { addUsage, apply } from '../../workflows/core/apply.ts';
 import type { End } from '../../workflows/core/ends.ts';
 import { NO_USAGE, type SampleOutcome } from '../../workflows/core/sample-outcome.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
-import type { TurnState } from '../../workflows/core/turn-state.ts';
-import { batch, CANCELLED, changed, COMPLETED, endOf, reply, T0, turn, USAGE } from './fixtures.ts';
+import { nextStep } from '../../workflows/core/next-step.ts';
+import type { BatchCall, Phase, TurnState } from '../../workflows/core/turn-state.ts';
+import { batch, CANCEL, CANCELLED, changed, COMPLETED, endOf, ref, reply, T0, turn, USAGE } from './fixtures.ts';
 
 const sampled = (outcome: SampleOutcome): TurnEvent => ({ kind: 'sampled', outcome, drained: 1, dice: 0.5, atMs: T0 });
 
@@ -57,6 +58,11 @@ describe('calls', () => {
     expect(changed(before, apply(before, { kind: 'batch_returned', atMs: T0 }))).toEqual({ unappendedResults: 2 });
   });
 
+  test('a batch that a cancel cut stays as it is, so that it can be taken back', () => {
+    const before = turn({ phase: batch('unknown', 'unknown_ends_turn'), asked: CANCEL });
+    expect(changed(before, apply(before, { kind: 'batch_returned', atMs: T0 }))).toEqual({ unappendedResults: 2 });
+  });
+
   test('an unknown outcome whose tool says so interrupts the turn', () => {
     const before = turn({ phase: batch('ok', 'unknown_ends_turn') });
     expect(endOf(apply(before, { kind: 'batch_returned', atMs: T0 }))).toEqual({
@@ -66,6 +72,67 @@ describe('calls', () => {
       signal: { name: 'fault', type: 'turn.unknown_outcome' },
       phase: 'tools',
     });
+  });
+});
+
+const inDoubt: Phase & { kind: 'batch' } = {
+  kind: 'batch',
+  calls: [{ ref: ref(0, { effect: 'once' }), state: 'in_doubt', approval: 'out_1', untilMs: T0 + 9_000 }],
+  fuse: null,
+};
+
+describe('an outcome that nobody knows', () => {
+  const callIn = (state: TurnState) => (state.phase.kind === 'batch' ? state.phase.calls[0] : null);
+  const asked: TurnEvent = { kind: 'outcome_asked', ordinal: 0, approval: 'out_1', untilMs: T0 + 9_000, atMs: T0 };
+  const answered: TurnEvent = { kind: 'answer_arrived', approval: 'out_1', atMs: T0 };
+  const heard: TurnEvent = { kind: 'outcome_heard', ordinal: 0, atMs: T0 };
+  const doubt = { state: 'in_doubt', approval: 'out_1', untilMs: T0 + 9_000 };
+
+  test.each<[name: string, from: Phase, event: TurnEvent, call: object]>([
+    ['is asked about while the call runs', batch('running'), asked, doubt],
+    ['is not asked about a call that is back', batch('ok'), asked, { state: 'ok' }],
+    ['is not asked about a call that has not begun', batch('queued'), asked, { state: 'queued' }],
+    ['has its answer: no more waiting', inDoubt, answered, { ...doubt, untilMs: 0 }],
+    [
+      'keeps waiting when another question is answered',
+      inDoubt,
+      { ...answered, approval: 'out_2' } as TurnEvent,
+      doubt,
+    ],
+    ['goes back to the call with the answer', inDoubt, heard, { state: 'running' }],
+    ['does not start a call that waits for nothing', batch('queued'), heard, { state: 'queued' }],
+    [
+      'is over with a status',
+      inDoubt,
+      { kind: 'call_finished', ordinal: 0, status: 'unknown', atMs: T0 },
+      { state: 'unknown' },
+    ],
+    ['does not begin a second time', inDoubt, { kind: 'call_started', ordinal: 0, atMs: T0 }, doubt],
+  ])('%s', (_name, phase, event, call) => {
+    const { ref: _ref, ...rest } = callIn(apply(turn({ phase }), event)) ?? {};
+    expect(rest).toEqual(call);
+  });
+
+  test('is asked about a call that the turn opened with as well, and can be taken back', () => {
+    const carried = (call: BatchCall) => turn({ phase: { kind: 'carried', assistant: 'm0', call } });
+    const running = carried({ ref: ref(0, { effect: 'once', undo: 'declared' }), state: 'running' });
+    const before = apply(running, asked);
+    expect(before.phase).toMatchObject({ kind: 'carried', call: doubt });
+    expect(apply(before, answered).phase).toMatchObject({ call: { untilMs: 0 } });
+    expect(apply(before, heard).phase).toMatchObject({ call: { state: 'running' } });
+    expect(apply(before, { kind: 'rested', atMs: T0 + 100 }).runningMs).toBe(0);
+    const cancelled = apply(before, { kind: 'cancel_requested', atMs: T0 });
+    expect(cancelled.asked?.end.phase).toBe('waiting');
+    const cut = apply(cancelled, { kind: 'call_finished', ordinal: 0, status: 'unknown', atMs: T0 });
+    const back = apply(cut, { kind: 'batch_returned', atMs: T0 });
+    expect(nextStep(back, T0)).toEqual({ kind: 'undo', ordinals: [0], forMs: 30_000 });
+  });
+
+  test('what a cancel cut was taken back: now its end is the end; without a cancel it means nothing', () => {
+    const cut = turn({ phase: batch('unknown'), asked: CANCEL });
+    expect(endOf(apply(cut, { kind: 'undo_over', atMs: T0 }))).toEqual(CANCELLED);
+    const running = turn({ phase: batch('running') });
+    expect(changed(running, apply(running, { kind: 'undo_over', atMs: T0 }))).toEqual({});
   });
 });
 
@@ -79,17 +146,18 @@ describe('what comes from outside', () => {
   test.each<[where: string, state: TurnState, phase: End['phase']]>([
     ['before a sample', turn(), 'sampling'],
     ['in a batch', turn({ phase: batch('running') }), 'tools'],
+    ['while a person is asked what became of a call', turn({ phase: inDoubt }), 'waiting'],
     ['in a rest', turn({ phase: { kind: 'resting', untilMs: T0 + 9, cause: 'stalled' } }), 'resting'],
     ['in a compaction', turn({ phase: { kind: 'compacting', cause: 'window' } }), 'compacting'],
   ])('a cancel %s asks for the end that names the phase', (_where, state, phase) => {
     const after = apply(state, { kind: 'cancel_requested', atMs: T0 });
-    expect(changed(state, after)).toEqual({ asked: { ...CANCELLED, phase } });
+    expect(changed(state, after)).toEqual({ asked: { end: { ...CANCELLED, phase }, atMs: T0 } });
   });
 
   test('of two cancels the first stands', () => {
     const first = apply(turn(), { kind: 'cancel_requested', atMs: T0 });
     const later = apply({ ...first, phase: batch('queued') }, { kind: 'cancel_requested', atMs: T0 });
-    expect(later.asked).toEqual({ ...CANCELLED, phase: 'sampling' });
+    expect(later.asked).toEqual({ end: { ...CANCELLED, phase: 'sampling' }, atMs: T0 });
   });
 
   test.each(['store', 'tool', 'code'] as const)('a fault of %s is an ERROR with its dotted type', (source) => {
@@ -135,6 +203,14 @@ describe('the clock', () => {
       turn({ phase: { kind: 'resting', untilMs: T0 + 100, cause: 'stalled' } }),
       T0 + 100,
       0,
+      T0 + 100,
+    ],
+    ['a question about an outcome does not', turn({ phase: inDoubt }), T0 + 100, 0, T0 + 100],
+    [
+      'unless something else runs meanwhile',
+      turn({ phase: { ...inDoubt, calls: [...inDoubt.calls, { ref: ref(1), state: 'running' }] } }),
+      T0 + 100,
+      100,
       T0 + 100,
     ],
     ['it never runs backwards', turn({ runningMs: 5 }), T0 - 100, 5, T0],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { allReturned, endingCall, startable } from '../../workflows/core/batch.ts';
+import { allReturned, endingCall, startable, undoable } from '../../workflows/core/batch.ts';
 import type { CallRef, LockKey } from '../../workflows/core/tools.ts';
 import type { BatchCall } from '../../workflows/core/turn-state.ts';
 import { batch, ref } from './fixtures.ts';
@@ -10,7 +10,7 @@ const reads = (...keys: string[]) => ({ locks: keys.map(read) });
 const writes = (...keys: string[]) => ({ effect: 'idempotent', locks: keys.map(write) }) as const;
 const alone = { effect: 'once', locks: [] } as const;
 
-type State = Exclude<BatchCall['state'], 'asking' | 'waiting'>;
+type State = Exclude<BatchCall['state'], 'asking' | 'waiting' | 'in_doubt'>;
 type Line = readonly [change: Partial<CallRef>, state: State];
 const lines = (...all: readonly Line[]): BatchCall[] =>
   all.map(([change, state], ordinal) => ({ ref: ref(ordinal, change), state }));
@@ -99,6 +99,54 @@ test.each<[states: State[], all: boolean]>([
 
 test('behind an outcome that nobody knows and that ends the turn, nothing new begins', () => {
   expect(startable(lines([alone, 'unknown_ends_turn'], [{}, 'queued'], [alone, 'queued']))).toEqual([]);
+});
+
+describe('a call in doubt', () => {
+  const doubt = (ordinal: number, change: Partial<CallRef> = {}): BatchCall => ({
+    ref: ref(ordinal, { effect: 'once', locks: [write('f')], ...change }),
+    state: 'in_doubt',
+    approval: 'out_1',
+    untilMs: 9,
+  });
+  const begins = (...calls: BatchCall[]) => startable(calls).map((call) => call.ordinal);
+
+  test('keeps its locks, and nothing else waits for it', () => {
+    expect(begins(doubt(0), { ref: ref(1, reads('f')), state: 'queued' }, { ref: ref(2), state: 'queued' })).toEqual([
+      2,
+    ]);
+  });
+
+  test('that runs alone lets nothing begin', () => {
+    expect(begins(doubt(0, alone), { ref: ref(1), state: 'queued' })).toEqual([]);
+  });
+
+  // It may be sent again, and then it is one of the ten.
+  test('keeps its place among the ten', () => {
+    const others = Array.from({ length: 12 }, (_, n): BatchCall => ({ ref: ref(n + 1), state: 'queued' }));
+    expect(begins(doubt(0), ...others)).toHaveLength(9);
+  });
+
+  test('is not back', () => {
+    expect(allReturned([doubt(0)])).toBe(false);
+  });
+});
+
+test('what may have acted and can be taken back is undone, in call order; what surely has not, is not', () => {
+  const states: State[] = [
+    'queued',
+    'running',
+    'ok',
+    'error',
+    'not_started',
+    'stopped',
+    'unknown',
+    'unknown_ends_turn',
+    'denied',
+    'fused',
+  ];
+  const declared = { effect: 'once', undo: 'declared' } as const;
+  expect(undoable(lines(...states.map((state): Line => [declared, state])))).toEqual([1, 2, 4, 6, 7]);
+  expect(undoable(lines(...states.map((state): Line => [{ effect: 'once' }, state])))).toEqual([]);
 });
 
 test('the call that ends the turn is the first whose tool says so', () => {

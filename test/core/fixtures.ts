@@ -3,6 +3,7 @@ import { NO_USAGE, type SampleOutcome, type Usage } from '../../workflows/core/s
 import { DEFAULT_LIMITS, type Limits } from '../../workflows/core/policy.ts';
 import type { CallRef } from '../../workflows/core/tools.ts';
 import {
+  type AskedEnd,
   type BatchCall,
   type ContextTries,
   FRESH_CONTEXT,
@@ -62,7 +63,7 @@ export function ref(ordinal: number, change: Partial<CallRef> = {}): CallRef {
 }
 
 export function batch(
-  ...states: readonly Exclude<BatchCall['state'], 'asking' | 'waiting'>[]
+  ...states: readonly Exclude<BatchCall['state'], 'asking' | 'waiting' | 'in_doubt'>[]
 ): Phase & { kind: 'batch' } {
   return { kind: 'batch', calls: states.map((state, ordinal) => ({ ref: ref(ordinal), state })), fuse: null };
 }
@@ -96,5 +97,7 @@ export const CANCELLED: End = {
   signal: { name: 'cancel_request' },
   phase: 'sampling',
 };
+
+export const CANCEL: AskedEnd = { end: CANCELLED, atMs: T0 };
 
 export const endOf = (state: TurnState) => (state.phase.kind === 'ending' ? state.phase.end : null);

@@ -4,7 +4,7 @@ import { chargedTokens, limitReached } from '../../workflows/core/limits.ts';
 import { nextStep, type Step } from '../../workflows/core/next-step.ts';
 import { NO_USAGE } from '../../workflows/core/sample-outcome.ts';
 import type { TurnState } from '../../workflows/core/turn-state.ts';
-import { batch, CANCELLED, COMPLETED, ref, T0, turn } from './fixtures.ts';
+import { batch, CANCEL, CANCELLED, COMPLETED, ref, T0, turn } from './fixtures.ts';
 
 const resting = { kind: 'resting', untilMs: T0 + 500, cause: 'stalled' } as const;
 const gated = {
@@ -15,6 +15,22 @@ const gated = {
   ],
   fuse: null,
 } as const;
+
+const cut = {
+  kind: 'batch',
+  calls: [
+    { ref: ref(0), state: 'ok' },
+    { ref: ref(1, { effect: 'once', undo: 'declared' }), state: 'unknown' },
+  ],
+  fuse: null,
+} as const;
+const INTERRUPTED: End = {
+  reason: 'INTERRUPTED',
+  detail: 'terminated',
+  decidedBy: 'user',
+  signal: { name: 'engine', event: 'terminated' },
+  phase: 'tools',
+};
 
 describe('the next step', () => {
   test.each<[name: string, state: TurnState, step: Step]>([
@@ -87,18 +103,34 @@ describe('the next step', () => {
     ],
     [
       'a cancel finishes, whatever was next',
-      turn({ phase: batch('queued'), asked: CANCELLED }),
+      turn({ phase: batch('queued'), asked: CANCEL }),
       { kind: 'finish', end: CANCELLED },
     ],
     // Trap: the reply of a sample that a cancel has not cut in time would turn the cancel into a completion.
     [
       'a cancel wins over an end that came after it',
-      turn({ phase: { kind: 'ending', end: COMPLETED }, asked: CANCELLED }),
+      turn({ phase: { kind: 'ending', end: COMPLETED }, asked: CANCEL }),
       { kind: 'finish', end: CANCELLED },
     ],
     [
+      'a cancel first takes back what it cut, in the time that cleaning up has',
+      turn({ phase: cut, asked: { end: CANCELLED, atMs: T0 - 10_000 } }),
+      { kind: 'undo', ordinals: [1], forMs: 20_000 },
+    ],
+    [
+      'past that time it finishes as it is',
+      turn({ phase: cut, asked: { end: CANCELLED, atMs: T0 - 30_000 } }),
+      { kind: 'finish', end: CANCELLED },
+    ],
+    // What a turn has decided itself was not cut in the middle.
+    [
+      'an interruption takes nothing back',
+      turn({ phase: cut, asked: { end: INTERRUPTED, atMs: T0 } }),
+      { kind: 'finish', end: INTERRUPTED },
+    ],
+    [
       'a cancel wins over a limit',
-      turn({ limits: { maxSteps: 0 }, asked: CANCELLED }),
+      turn({ limits: { maxSteps: 0 }, asked: CANCEL }),
       { kind: 'finish', end: CANCELLED },
     ],
     // A batch is over before a limit is looked at: its results may not be lost.

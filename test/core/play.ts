@@ -59,6 +59,7 @@ const calls = fc
   .array(
     record({
       effect: fc.constantFrom<CallRef['effect'][]>('none', 'idempotent', 'keyed', 'once'),
+      undo: fc.constantFrom('declared', 'none'),
       locks,
       verdict: fc.oneof(
         { weight: 9, arbitrary: fc.constant('run') },
@@ -68,7 +69,11 @@ const calls = fc
     }),
     { minLength: 1, maxLength: 14 },
   )
-  .map((all) => all.map((each, ordinal) => ref(ordinal, each as Partial<CallRef>)));
+  .map((all) =>
+    all.map(({ undo, ...each }, ordinal) =>
+      ref(ordinal, { ...(each as Partial<CallRef>), ...(undo === 'declared' && { undo }) }),
+    ),
+  );
 const waits = fc.option(fc.constantFrom(0, 500, 90_000, 200_000, 40_000_000));
 const failures: Arbitrary<ProviderFailure> = fc.oneof(
   fc.constant<ProviderFailure>({ kind: 'transport', cause: 'cut' }),
@@ -193,6 +198,8 @@ class World {
         return this.#recordStep({ kind: 'gated', ordinal: step.ordinal, verdict: this.#verdict(step.ordinal) });
       case 'awaitDecision':
         return this.#decide(step);
+      case 'undo':
+        return this.#record({ kind: 'undo_over' });
       case 'compact':
         return this.#compact();
     }
@@ -250,8 +257,10 @@ class World {
       }
       if (running.length === 0) break;
       this.#meanwhile();
-      const [ordinal = 0] = running.splice(this.#pick(fc.nat, running.length - 1), 1);
-      const status = this.#pick(() => statuses);
+      const at = this.#pick(fc.nat, running.length - 1);
+      const isCutInDoubt = this.#pick(fc.nat, 12) === 0 && this.#doubt(running[at] ?? 0) === 'cut';
+      const [ordinal = 0] = running.splice(at, 1);
+      const status = isCutInDoubt ? 'unknown' : this.#pick(() => statuses);
       this.#record({ kind: 'call_finished', ordinal, status });
       // A straggler: the same call once more, with another word.
       if (this.#pick(fc.nat, 9) === 0) this.#record({ kind: 'call_finished', ordinal, status: 'not_started' });
@@ -277,6 +286,18 @@ class World {
       }
     })();
     this.#recordStep({ kind: 'stop_gate_answered', verdict });
+  }
+
+  /** Nobody knows what became of a call: a person answers, or the hour is over, and it goes on. */
+  #doubt(ordinal: number): 'cut' | 'heard' {
+    const approval = `out_${ordinal}`;
+    this.#record({ kind: 'outcome_asked', ordinal, approval, untilMs: this.#now + 60_000 });
+    this.#meanwhile();
+    if (this.#cancel) return 'cut';
+    if (this.#pick(fc.boolean)) this.#record({ kind: 'answer_arrived', approval });
+    else this.#now += 60_000;
+    this.#record({ kind: 'outcome_heard', ordinal });
+    return 'heard';
   }
 
   #verdict(ordinal: number): GateVerdict {
@@ -337,7 +358,10 @@ class World {
       this.#record({ kind: 'inputs_arrived', inputs: [id, id] });
       this.#record({ kind: 'inputs_arrived', inputs: [id] });
     }
-    if (this.#cancels && this.#pick(fc.nat, 11) === 0) this.#cancel = true;
+    if (this.#cancels && this.#pick(fc.nat, 11) === 0) {
+      this.#cancel = true;
+      this.#hearCancel();
+    }
   }
 
   #hearCancel(): void {

@@ -77,6 +77,16 @@ always('what was tried in vain is not tried again before the context changed', (
   }
 });
 
+always(
+  'what was cut is taken back at most once, only after a cancel, and then the turn ends',
+  ({ steps, cancelled }) => {
+    const at = steps.findIndex(({ step }) => step.kind === 'undo');
+    if (at === -1) return;
+    expect(cancelled).toBe(true);
+    expect(steps.slice(at + 1).map(({ step }) => step.kind)).toEqual(['finish']);
+  },
+);
+
 always('no budget is exceeded', ({ steps, heard, state }) => {
   for (const { state: at, step } of steps) {
     if (step.kind === 'sample') expect(limitReached(at)).toBeNull();
@@ -103,10 +113,11 @@ const WAYS: Readonly<Record<string, readonly string[]>> = {
   queued: ['running', 'asking', 'denied', 'fused'],
   asking: ['queued', 'denied', 'fused', 'blocked_on_approval'],
   // A plan may have been set between the gate and the beginning.
-  running: ['status', 'denied'],
+  running: ['in_doubt', 'status', 'denied'],
+  in_doubt: ['running', 'status'],
 };
 
-const NAMED = new Set(['running', 'asking', 'queued', 'denied', 'fused', 'blocked_on_approval']);
+const NAMED = new Set(['running', 'asking', 'in_doubt', 'queued', 'denied', 'fused', 'blocked_on_approval']);
 
 always('every call of a batch that came back has exactly one status, and began at most once', ({ heard }) => {
   for (const { before, event, after } of heard) {
@@ -118,7 +129,8 @@ always('every call of a batch that came back has exactly one status, and began a
     for (const [ordinal, call] of callsOf(before).entries()) {
       const next = now[ordinal]!.state;
       if (next === call.state) continue;
-      // queued → (asking →) running → one status; a no goes from queued or asking, and nothing that was refused runs.
+      // queued → (asking →) running (→ in doubt → running) → one status; a no goes from queued or asking, and nothing
+      // that was refused runs.
       const to = NAMED.has(next) ? next : 'status';
       expect(WAYS[call.state]).toContain(to);
     }
@@ -210,7 +222,7 @@ function callsOf(state: TurnState): readonly BatchCall[] {
 }
 
 function isOpen(call: BatchCall): boolean {
-  return call.state === 'queued' || call.state === 'running';
+  return call.state === 'queued' || call.state === 'running' || call.state === 'in_doubt';
 }
 
 /** The rule in words of its own: nothing beside a blind `once` call, nobody beside a writer of the same thing. */

@@ -9,6 +9,8 @@ export interface ForgeOrder {
   readonly providerUrl: string;
   readonly forgeUrl: string;
   readonly canLookUp: boolean;
+  /** Somebody watches who can be asked. */
+  readonly attended: boolean;
   readonly servers: { readonly temporalAddress: string; readonly databaseUrl: string };
   readonly dieAt: Boundary | null;
 }
@@ -36,6 +38,7 @@ export function forgeConfig(order: Omit<ForgeOrder, 'dieAt'>): Config {
           provider: 'scripted',
           instructions: 'You are tested.',
           tools: [tool.name],
+          attended: order.attended,
         },
       ],
       tools: [tool],

@@ -9,6 +9,7 @@ import { inject } from 'vitest';
 import { readEvents } from '../../activities/store/events.ts';
 import { call, effect, session, turn } from '../../activities/store/schema.ts';
 import { ChainCache, loadChain } from '../../activities/store/transcript.ts';
+import type { ApprovalAnswered, OpenApproval } from '../../client/approvals.ts';
 import { createRuns, type Runs } from '../../client/runs.ts';
 import { type ChatRequest, callTools, countToolResults, lastUserText, type Reply, say } from '../../testing/index.ts';
 import type { JournalEvent } from '../../workflows/core/journal.ts';
@@ -39,6 +40,7 @@ export interface ForgeRunOptions {
   readonly forge: Forge;
   readonly providerUrl: string;
   readonly canLookUp?: boolean;
+  readonly attended?: boolean;
   readonly servers: ForgeOrder['servers'];
 }
 
@@ -54,12 +56,18 @@ export class ForgeRun {
   #job = '';
   #session = '';
 
-  static async open({ forge, providerUrl, canLookUp = true, servers }: ForgeRunOptions): Promise<ForgeRun> {
+  static async open({
+    forge,
+    providerUrl,
+    canLookUp = true,
+    attended = false,
+    servers,
+  }: ForgeRunOptions): Promise<ForgeRun> {
     const folder = mkdtempSync(join(tmpdir(), 'pawl-forge-'));
     mkdirSync(join(folder, 'home'));
     symlinkSync(inject('bundleCache'), join(folder, 'home', 'cache'));
     const taskQueue = `forge-${randomBytes(5).toString('hex')}`;
-    const order = { folder, taskQueue, providerUrl, forgeUrl: forge.url, canLookUp, servers };
+    const order = { folder, taskQueue, providerUrl, forgeUrl: forge.url, canLookUp, attended, servers };
     const house = await openHouse(forgeConfig(order), { embedded: false, onProgress: () => {} });
     return new ForgeRun(forge, house, order);
   }
@@ -127,6 +135,17 @@ export class ForgeRun {
     const found = [...this.#workers].find(({ pid }) => pid === row?.pid);
     if (!found) throw new Error('no worker holds the call');
     return found;
+  }
+
+  /** The question that a person is asked about the call; null while there is none. */
+  async question(): Promise<OpenApproval | null> {
+    const open = await this.#runs.approvals('default');
+    return open.find(({ session: of }) => of === this.#session) ?? null;
+  }
+
+  async answer(what: 'happened' | 'absent' | 'again'): Promise<ApprovalAnswered | null> {
+    const { id } = await until('a person is asked', () => this.question(), 90_000);
+    return await this.#runs.answer('default', id, { answer: what, by: 'tester' });
   }
 
   async cancel(): Promise<void> {

@@ -142,7 +142,7 @@ it('what a report needs stays open: the answer starts the next turn, once', asyn
   expect(await at.ended(session)).toMatchObject({ endReason: 'BLOCKED', endDetail: 'awaiting_input' });
   const { id, asked, expiresAt } = await open(session);
   expect(asked).toMatchObject({ kind: 'question', subject: 'The licence key.' });
-  expect(Date.parse(expiresAt)).toBeGreaterThan(Date.now() + 29 * 86_400_000);
+  expect(Date.parse(expiresAt ?? '')).toBeGreaterThan(Date.now() + 29 * 86_400_000);
   await at.send(session, 'prompt', 'something else meanwhile');
   await at.ended(session, 2);
   // An answer in words is welcome also when the session has gone on.

@@ -1,6 +1,6 @@
 import { allReturned, blockingCall, endingCall } from './batch.ts';
 import { afterSuccess, compacted, needsCompaction, noRoom } from './compaction.ts';
-import { answerArrived, decided, gated, waitSeen } from './deciding.ts';
+import { answerArrived, decided, gated, outcomeAsked, outcomeHeard, waitSeen } from './deciding.ts';
 import type { End } from './ends.ts';
 import { endOfCode, endOfFuse, endOfReply, endOfReport, endOfUnknownEffect } from './endings.ts';
 import { afterFailure } from './failures.ts';
@@ -9,7 +9,15 @@ import { NO_USAGE, type SampleOutcome, type Usage } from './sample-outcome.ts';
 import { beforeStop, stopGateAnswered } from './stop-gate.ts';
 import type { CallStatus } from './tools.ts';
 import type { TurnEvent } from './turn-event.ts';
-import { type BatchCall, endPhaseOf, FRESH_TRIES, isWaiting, type Phase, type TurnState } from './turn-state.ts';
+import {
+  type BatchCall,
+  endPhaseOf,
+  FRESH_TRIES,
+  isWaiting,
+  type Phase,
+  type TurnState,
+  withCalls,
+} from './turn-state.ts';
 
 /** The next state. Pure: the same state and event always give the same answer. */
 export function apply(before: TurnState, event: TurnEvent): TurnState {
@@ -34,16 +42,22 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
       return withCall(state, event.ordinal, 'running');
     case 'call_finished':
       return withCall(state, event.ordinal, event.status);
+    case 'outcome_asked':
+      return outcomeAsked(state, event.ordinal, event);
+    case 'outcome_heard':
+      return outcomeHeard(state, event.ordinal);
     case 'batch_returned':
       return batchReturned(state);
     case 'stop_gate_answered':
       return stopGateAnswered(state, event.verdict);
+    case 'undo_over':
+      return state.asked ? ending(state, state.asked.end) : state;
     case 'rested':
       return rested(state);
     case 'inputs_arrived':
       return { ...state, inbox: [...new Set([...state.inbox, ...event.inputs])] };
     case 'cancel_requested':
-      return state.asked ? state : { ...state, asked: userCancel(state) };
+      return state.asked ? state : { ...state, asked: { end: userCancel(state), atMs: event.atMs } };
     case 'failed':
       return ending(state, endOfCode(state, event.type, event.source));
   }
@@ -142,6 +156,8 @@ function batchReturned(state: TurnState): TurnState {
   if (state.phase.kind !== 'batch') return state;
   const { calls, fuse } = state.phase;
   const kept: TurnState = { ...state, unappendedResults: calls.length };
+  // What the cancel cut is still to be looked at.
+  if (state.asked) return kept;
   const ends = endingCall(calls);
   if (ends) return ending(kept, endOfUnknownEffect());
   if (!allReturned(calls)) return kept;
@@ -160,28 +176,23 @@ function batchReturned(state: TurnState): TurnState {
 
 /** Its outcome reaches the model with the input that opened the turn, never as a second result; no step of this turn. */
 function carriedReturned(state: TurnState, call: BatchCall): TurnState {
+  // What the cancel cut is still to be looked at.
+  if (state.asked) return state;
   if (endingCall([call])) return ending(state, endOfUnknownEffect());
   if (!allReturned([call])) return state;
   return { ...state, phase: { kind: 'ready' }, transition: 'carried_call' };
 }
 
 function withCall(state: TurnState, ordinal: number, to: 'running' | CallStatus): TurnState {
-  const { phase } = state;
-  const moved = (call: BatchCall): BatchCall =>
-    call.ref.ordinal === ordinal && mayBecome(call.state, to) ? { ref: call.ref, state: to } : call;
-  switch (phase.kind) {
-    case 'batch':
-      return { ...state, phase: { ...phase, calls: phase.calls.map(moved) } };
-    case 'carried':
-      return { ...state, phase: { ...phase, call: moved(phase.call) } };
-    default:
-      return state;
-  }
+  return withCalls(state, (call) =>
+    call.ref.ordinal === ordinal && mayBecome(call.state, to) ? { ref: call.ref, state: to } : call,
+  );
 }
 
 /** A call begins once and comes back once. */
 function mayBecome(from: BatchCall['state'], to: BatchCall['state']): boolean {
-  return from === 'queued' || ((from === 'running' || from === 'waiting') && to !== 'running');
+  if (from === 'queued') return true;
+  return (from === 'running' || from === 'waiting' || from === 'in_doubt') && to !== 'running';
 }
 
 function ending(state: TurnState, end: End): TurnState {

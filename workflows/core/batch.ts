@@ -9,10 +9,12 @@ import type { BatchCall } from './turn-state.ts';
 export function startable(calls: readonly BatchCall[]): readonly CallRef[] {
   // Behind an outcome that nobody knows and that ends the turn, nothing new is begun.
   if (endingCall(calls)) return [];
-  let free = POLICY.tools.parallel - calls.filter((call) => call.state === 'running').length;
+  // One in doubt may have to be sent again, so its place is kept.
+  const taken = calls.filter((call) => call.state === 'running' || call.state === 'in_doubt').length;
+  let free = POLICY.tools.parallel - taken;
   const starts: CallRef[] = [];
   for (const [index, call] of calls.entries()) {
-    if (free === 0) break;
+    if (free <= 0) break;
     if (call.state !== 'queued' || call.ref.verdict === 'gate') continue;
     const waitsFor = calls.slice(0, index).some((earlier) => isOpen(earlier) && conflict(earlier.ref, call.ref));
     if (waitsFor) continue;
@@ -37,8 +39,29 @@ export function endingCall(calls: readonly BatchCall[]): BatchCall | undefined {
   return calls.find((call) => call.state === 'unknown_ends_turn');
 }
 
+const OPEN: readonly BatchCall['state'][] = ['queued', 'running', 'asking', 'waiting', 'in_doubt'];
+
 function isOpen(call: BatchCall): boolean {
-  return call.state === 'queued' || call.state === 'running' || call.state === 'asking' || call.state === 'waiting';
+  return OPEN.includes(call.state);
+}
+
+/** Calls that may have taken effect without the turn having learned it, and whose tools can take that back. */
+export function undoable(calls: readonly BatchCall[]): readonly number[] {
+  return calls.filter((call) => call.ref.undo === 'declared' && MAY_HAVE_ACTED.includes(call.state)).map(ordinalOf);
+}
+
+/** `ok` is one of them: what was cut and is found to have happened all the same comes back as that. */
+const MAY_HAVE_ACTED: readonly BatchCall['state'][] = [
+  'ok',
+  'running',
+  'in_doubt',
+  'not_started',
+  'unknown',
+  'unknown_ends_turn',
+];
+
+function ordinalOf(call: BatchCall): number {
+  return call.ref.ordinal;
 }
 
 /** The first call in the model's order that nobody has judged for good; nothing runs before it is. */

@@ -1,5 +1,6 @@
 import type { Decision, Fuse, GateVerdict } from './gate.ts';
-import type { BatchCall, TurnState } from './turn-state.ts';
+import type { OutcomeAsked } from './tools.ts';
+import { type BatchCall, type TurnState, withCalls } from './turn-state.ts';
 
 /** The gate has judged a call. */
 export function gated(state: TurnState, ordinal: number, verdict: GateVerdict): TurnState {
@@ -17,13 +18,9 @@ export function gated(state: TurnState, ordinal: number, verdict: GateVerdict): 
 
 /** An answer lies in the store: its wait is over now. An approval that is not asked for is nobody's. */
 export function answerArrived(state: TurnState, approval: string): TurnState {
-  if (state.phase.kind !== 'batch') return state;
-  const calls = state.phase.calls.map((call) =>
-    (call.state === 'asking' || call.state === 'waiting') && call.approval === approval
-      ? { ...call, untilMs: 0 }
-      : call,
+  return withCalls(state, (call) =>
+    'approval' in call && call.approval === approval ? { ...call, untilMs: 0 } : call,
   );
-  return { ...state, phase: { ...state.phase, calls } };
 }
 
 /** A waiting call was looked at: it waits (still). */
@@ -34,6 +31,22 @@ export function waitSeen(state: TurnState, ordinal: number, seen: { wait: string
     return waits ? { ref: call.ref, state: 'waiting', approval: seen.wait, untilMs: seen.untilMs } : call;
   });
   return { ...state, phase: { ...state.phase, calls } };
+}
+
+/** A call that acted, and whose outcome a person is to tell. */
+export function outcomeAsked(state: TurnState, ordinal: number, { approval, untilMs }: OutcomeAsked): TurnState {
+  return withCalls(state, (call) =>
+    call.ref.ordinal === ordinal && call.state === 'running'
+      ? { ref: call.ref, state: 'in_doubt', approval, untilMs }
+      : call,
+  );
+}
+
+/** It goes on with what the person said, which may be to send it again. */
+export function outcomeHeard(state: TurnState, ordinal: number): TurnState {
+  return withCalls(state, (call) =>
+    call.ref.ordinal === ordinal && call.state === 'in_doubt' ? { ref: call.ref, state: 'running' } : call,
+  );
 }
 
 /** What the answer means: for this call, and, where a person stopped it, for everything after it. */

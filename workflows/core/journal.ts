@@ -110,7 +110,7 @@ export type JournalEvent =
       readonly layer: 'batch';
       readonly approval: string;
       readonly key: string;
-      readonly answer: 'approved' | 'rejected' | 'cancelled' | 'message' | 'expired';
+      readonly answer: 'approved' | 'rejected' | 'cancelled' | 'message' | 'expired' | 'happened' | 'absent' | 'again';
       readonly by: string | null;
     }
   | {
@@ -162,6 +162,31 @@ export type JournalEvent =
       readonly key: string;
       readonly as: 'settled_done' | 'settled_absent' | 'unknown' | 'abandoned' | 'late_success';
       readonly by: 'reconcile' | 'person' | 'recovery' | 'attempt';
+      /** The person. */
+      readonly who?: string;
+    }
+  /** Nobody knows whether that attempt took effect: a person is asked. */
+  | {
+      readonly kind: 'effect.asked';
+      readonly layer: 'batch';
+      readonly approval: string;
+      readonly key: string;
+      readonly tool: string;
+      readonly attempt: string;
+      /** How long the turn waits for it, as ISO time; null: it ends over it, and the question stays. */
+      readonly expiresAt: string | null;
+    }
+  /** Nobody answered in time: the turn ends over it, and the question stays. */
+  | { readonly kind: 'effect.unanswered'; readonly layer: 'batch'; readonly approval: string; readonly key: string }
+  | { readonly kind: 'effect.undoing'; readonly layer: 'batch'; readonly key: string; readonly attempt: string }
+  | {
+      readonly kind: 'effect.undone';
+      readonly layer: 'batch';
+      readonly key: string;
+      readonly attempt: string;
+      readonly as: 'undone' | 'failed' | 'unknown';
+      /** Of a failure: its class and a short redacted first line. */
+      readonly note: string | null;
     }
   | ({
       readonly kind: 'batch.ended';

@@ -1,10 +1,18 @@
-import { undecided } from './batch.ts';
+import { undecided, undoable } from './batch.ts';
 import type { CompactionCause } from './compact-outcome.ts';
 import type { End } from './ends.ts';
 import { limitReached } from './limits.ts';
 import { POLICY } from './policy.ts';
 import { stopGateCount } from './stop-gate.ts';
-import type { BatchCall, Reminder, Transition, TurnState } from './turn-state.ts';
+import {
+  type AskedEnd,
+  type BatchCall,
+  callsOf,
+  type Phase,
+  type Reminder,
+  type Transition,
+  type TurnState,
+} from './turn-state.ts';
 
 /** What the loop does next, as a value. */
 export type Step =
@@ -23,13 +31,14 @@ export type Step =
   | { readonly kind: 'runTools' }
   | { readonly kind: 'rest'; readonly forMs: number }
   | { readonly kind: 'stopGate'; readonly asks: number; readonly blocks: number }
+  | { readonly kind: 'undo'; readonly ordinals: readonly number[]; readonly forMs: number }
   | { readonly kind: 'finish'; readonly end: End };
 
 /** Looks at the state and says what to do; changes nothing. `now` is ms since the epoch. */
 export function nextStep(state: TurnState, now: number): Step {
   const { phase } = state;
   // Asked for before the end was decided: it wins over whatever the step came back with.
-  if (state.asked) return { kind: 'finish', end: state.asked };
+  if (state.asked) return cleanUp(state.asked, phase, now);
   if (phase.kind === 'ending') return { kind: 'finish', end: phase.end };
   switch (phase.kind) {
     case 'ready': {
@@ -50,6 +59,13 @@ export function nextStep(state: TurnState, now: number): Step {
     case 'batch':
       return batchStep(phase.calls, now);
   }
+}
+
+/** Before it ends: what the cancel cut in the middle is taken back, while there is time for cleaning up. */
+function cleanUp({ end, atMs }: AskedEnd, phase: Phase, now: number): Step {
+  const ordinals = end.reason === 'ABORTED' ? undoable(callsOf(phase)) : [];
+  const forMs = atMs + POLICY.cleanup.deadlineMs - now;
+  return ordinals.length > 0 && forMs > 0 ? { kind: 'undo', ordinals, forMs } : { kind: 'finish', end };
 }
 
 /** Calls are judged one after the other, in the model's order; only then do they run. */

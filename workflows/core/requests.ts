@@ -87,6 +87,15 @@ export interface DecisionRequest {
   readonly approval: string;
 }
 
+/** Takes a call back that a cancel cut in the middle. */
+export interface UndoRequest {
+  readonly fence: RunIdentity;
+  readonly assistant: string;
+  readonly ordinal: number;
+  /** How long it may take from now on, ms. */
+  readonly forMs: number;
+}
+
 export interface EndTurnRequest {
   readonly fence: RunIdentity;
   readonly end: End;

@@ -28,6 +28,15 @@ export interface CallRef {
   readonly argsHash: string;
   readonly locks: readonly LockKey[];
   readonly verdict: Verdict;
+  /** Set where the tool can take a call back. */
+  readonly undo?: 'declared';
+}
+
+/** A call whose outcome nobody knows: a person is asked, until then. */
+export interface OutcomeAsked {
+  readonly approval: string;
+  /** Ms since the epoch. */
+  readonly untilMs: number;
 }
 
 /** How one call came back; its text is in the store. */

@@ -21,8 +21,14 @@ export type TurnEvent = { readonly atMs: number } & (
   | { readonly kind: 'decided'; readonly ordinal: number; readonly decision: Decision }
   | { readonly kind: 'call_started'; readonly ordinal: number }
   | { readonly kind: 'call_finished'; readonly ordinal: number; readonly status: CallStatus }
+  /** Nobody knows what became of a call: a person is asked. */
+  | { readonly kind: 'outcome_asked'; readonly ordinal: number; readonly approval: string; readonly untilMs: number }
+  /** The person's word, or the hour at which it is too late, goes to the call. */
+  | { readonly kind: 'outcome_heard'; readonly ordinal: number }
   | { readonly kind: 'batch_returned' }
   | { readonly kind: 'stop_gate_answered'; readonly verdict: StopVerdict }
+  /** What a cancel cut was taken back, as far as it could be in time. */
+  | { readonly kind: 'undo_over' }
   | { readonly kind: 'rested' }
   | { readonly kind: 'inputs_arrived'; readonly inputs: readonly string[] }
   | { readonly kind: 'cancel_requested' }

@@ -7,12 +7,13 @@ import type { CallRef, CallStatus } from './tools.ts';
 
 /**
  * A call of the running batch: not begun (and not gated yet, while its verdict says `gate`), waiting for a
- * person's decision, running, or how it came back.
+ * person's decision, running, in doubt (it acted, and a person is to say what became of it), or how it came back.
  */
 export type BatchCall = { readonly ref: CallRef } & (
   | { readonly state: 'queued' | 'running' | CallStatus }
   | { readonly state: 'asking'; readonly approval: string; readonly untilMs: number }
   | { readonly state: 'waiting'; readonly approval: string; readonly untilMs: number }
+  | { readonly state: 'in_doubt'; readonly approval: string; readonly untilMs: number }
 );
 
 /** A call that the turn before asked for, and that a person has allowed since: this turn opens with it. */
@@ -20,6 +21,12 @@ export interface CarriedCall {
   /** The message that asked for it; the ledger keeps it under the key it had. */
   readonly assistant: string;
   readonly ref: CallRef;
+}
+
+/** An end that somebody outside the loop asked for, and when, ms since the epoch: cleaning up counts from there. */
+export interface AskedEnd {
+  readonly end: End;
+  readonly atMs: number;
 }
 
 /** Where the loop stands. Fields belong to the phase that has them. */
@@ -133,8 +140,8 @@ export interface TurnState {
   readonly stopGate?: StopGateCount;
   readonly context: ContextTries;
   readonly transition: Transition;
-  /** An end that somebody outside the loop asked for; it wins at the next look. */
-  readonly asked: End | null;
+  /** It wins at the next look. */
+  readonly asked: AskedEnd | null;
 }
 
 export interface TurnStart {
@@ -183,6 +190,19 @@ export function callsOf(phase: Phase): readonly BatchCall[] {
   }
 }
 
+/** The same state, where each of those calls is what `change` makes of it. */
+export function withCalls(state: TurnState, change: (call: BatchCall) => BatchCall): TurnState {
+  const { phase } = state;
+  switch (phase.kind) {
+    case 'batch':
+      return { ...state, phase: { ...phase, calls: phase.calls.map(change) } };
+    case 'carried':
+      return { ...state, phase: { ...phase, call: change(phase.call) } };
+    default:
+      return state;
+  }
+}
+
 /** The message whose calls those are. */
 export function assistantOf({ phase, head }: TurnState): string {
   return phase.kind === 'carried' ? phase.assistant : head;
@@ -194,7 +214,7 @@ export function endPhaseOf(phase: Phase): EndPhase {
     case 'ready':
       return 'sampling';
     case 'carried':
-      return 'tools';
+      return onlyWaits([phase.call]) ? 'waiting' : 'tools';
     case 'compacting':
     case 'compaction_resting':
       return 'compacting';
@@ -211,10 +231,12 @@ export function endPhaseOf(phase: Phase): EndPhase {
 
 /** Nobody works: the clock of running time stands still. */
 export function isWaiting(phase: Phase): boolean {
-  if (phase.kind !== 'batch') return phase.kind === 'resting' || phase.kind === 'compaction_resting';
-  return phase.calls.some((call) => call.state === 'asking') || onlyWaits(phase.calls);
+  if (phase.kind === 'resting' || phase.kind === 'compaction_resting') return true;
+  const calls = callsOf(phase);
+  return calls.some((call) => call.state === 'asking') || onlyWaits(calls);
 }
 
 function onlyWaits(calls: readonly BatchCall[]): boolean {
-  return calls.some((call) => call.state === 'waiting') && !calls.some((call) => call.state === 'running');
+  const waits = calls.some((call) => call.state === 'waiting' || call.state === 'in_doubt');
+  return waits && !calls.some((call) => call.state === 'running');
 }

@@ -3,7 +3,7 @@ import type { EndReason } from './ends.ts';
 /** Where the wait of a call stands when somebody's answer comes. */
 export interface WaitFacts {
   readonly kind: 'permission' | 'question' | 'event';
-  readonly onExpiry: 'deny' | 'block';
+  readonly onExpiry: 'deny' | 'block' | 'end';
   /** Its time is over. */
   readonly isExpired: boolean;
   /** Its turn has drawn its conclusion: it does not wait for this any more. */

@@ -187,7 +187,7 @@ describe('after the end', () => {
       text: 'did it',
       output: null,
       note: null,
-      effect: { state: 'succeeded', attempt: 'a' },
+      effect: { state: 'succeeded', attempt: 'a', isCut: false },
       events: [],
     });
     expect(status).toBe('ok');

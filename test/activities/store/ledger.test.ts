@@ -53,7 +53,7 @@ function closingOf(
     text: status,
     output: null,
     note: null,
-    effect: effect_ && { state: effect_, attempt: 'a' },
+    effect: effect_ && { state: effect_, attempt: 'a', isCut: false },
     events: [],
     ...change,
   };
@@ -128,7 +128,10 @@ describe('a lease', () => {
     await start(on, 'a');
     await start(on, 'b', 'a');
     expect(await renewLease(at.db, on.key, 'a', 1)).toBe(false);
-    await finishCall(at.db, closingOf(on, 'ok', 'succeeded', { effect: { state: 'succeeded', attempt: 'b' } }));
+    await finishCall(
+      at.db,
+      closingOf(on, 'ok', 'succeeded', { effect: { state: 'succeeded', attempt: 'b', isCut: false } }),
+    );
     expect(await renewLease(at.db, on.key, 'b', 1)).toBe(false);
   });
 

@@ -100,6 +100,26 @@ test.each<[string, readonly RunEvent[], string]>([
     '  ⋯ the conversation became too long: a summary stands for 12 messages\n',
   ],
   ['a dropped attempt that nobody saw', [discarded('a')], ''],
+  [
+    'how to answer what a person is asked',
+    [
+      event({
+        kind: 'effect.asked',
+        layer: 'batch',
+        approval: 'out_1',
+        key: 'k',
+        tool: 'shell',
+        attempt: 'x',
+        expiresAt: null,
+      }),
+    ],
+    '  ? a person is asked what became of that call: pawl outcome out_1 …\n',
+  ],
+  [
+    'that a call was taken back',
+    [event({ kind: 'effect.undone', layer: 'batch', key: 'k', attempt: 'x', as: 'undone', note: null })],
+    '  ↶ what that call had done was taken back\n',
+  ],
   ['no escape sequences', [piece('a', 0, '\u001b[2Jboo'), ended('a', '\u001b[2Jboo')], '[2Jboo\n'],
 ])('shows %s', (_name, items, text) => {
   expect(shown(items)).toBe(text);

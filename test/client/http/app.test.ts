@@ -39,6 +39,8 @@ const refused = (submitted: Awaited<ReturnType<Runs['submit']>>) => stub({ submi
 const TICKET = post({ text: 'fix it' });
 const NOBODY = stub();
 const YES = post({ answer: 'approved', by: 'pat' }, JSON_BODY);
+const answered = (given: Awaited<ReturnType<Runs['answer']>>) => stub({ answer: () => Promise.resolve(given) });
+const APPROVAL = '/v1/approvals/out_1';
 const stale = (why: 'expired' | 'turn_ended' | 'moved_on') =>
   stub({ answer: () => Promise.resolve({ kind: 'stale', why }) });
 
@@ -177,6 +179,43 @@ describe('what goes wrong is a problem document', () => {
       'bad-body',
       /body/,
     ],
+    [
+      'an answer to something else',
+      answered({ kind: 'misfit', asks: 'outcome' }),
+      APPROVAL,
+      YES,
+      422,
+      'answer-misfit',
+      /happened/,
+    ],
+    [
+      'an outcome of a call that has not run',
+      answered({ kind: 'misfit', asks: 'permission' }),
+      APPROVAL,
+      YES,
+      422,
+      'answer-misfit',
+      /approved/,
+    ],
+    [
+      'a late answer',
+      answered({ kind: 'stale', why: 'settled' }),
+      APPROVAL,
+      YES,
+      409,
+      'approval-stale',
+      /known meanwhile/,
+    ],
+    [
+      'a note with an approval',
+      NOBODY,
+      APPROVAL,
+      post({ answer: 'approved', by: 'pat', text: 'x' }),
+      422,
+      'bad-body',
+      /text/,
+    ],
+    ['a message without a text', NOBODY, APPROVAL, post({ answer: 'message', by: 'pat' }), 422, 'bad-body', /text/],
     ['unknown address', NOBODY, '/v2', {}, 404, 'not-found', /openapi/],
     ['unknown method', NOBODY, '/v1/jobs/job_1', { method: 'DELETE' }, 405, 'method-not-allowed', /GET/],
     ['a fault of ours', NOBODY, '/v1/jobs', {}, 500, 'internal', /log/],
@@ -205,6 +244,25 @@ test('an event is told to the session by its name', async () => {
   const response = await createApp(runs).request(path, post({ id: 'e1', text: 'green' }, JSON_BODY));
   expect([response.status, await response.json()]).toEqual([200, { id: 'e1', isNew: true, waits: 2 }]);
   expect(told).toEqual([['default', 'ses_1', { id: 'e1', name: 'build is done', text: 'green', by: 'api' }]]);
+});
+
+test('what became of a call is answered with a note, or without one', async () => {
+  const given: unknown[] = [];
+  const runs = stub({
+    answer: (...told) => {
+      given.push(told);
+      return Promise.resolve({ kind: 'recorded' });
+    },
+  });
+  const bodies = [
+    { answer: 'happened', by: 'pat', text: 'number 7' },
+    { answer: 'again', by: 'pat' },
+  ];
+  for (const body of bodies) {
+    const response = await createApp(runs).request(APPROVAL, post(body));
+    expect(await response.json()).toEqual({ answer: body.answer, by: 'pat', isNew: true });
+  }
+  expect(given).toEqual(bodies.map((body) => ['default', 'out_1', body]));
 });
 
 test('a client that goes is let go', async () => {

@@ -1,0 +1,121 @@
+import { CancellationScope, condition, isCancellation } from '@temporalio/workflow';
+import { endingCall, startable } from './core/batch.ts';
+import type { Step } from './core/next-step.ts';
+import type { CallRef } from './core/tools.ts';
+import type { TurnEvent } from './core/turn-event.ts';
+import { assistantOf, callsOf, type TurnState } from './core/turn-state.ts';
+import { cancelRequested, eventOfFailure } from './cancellation.ts';
+import { fenceOf } from './fence.ts';
+import type { TurnArgs } from './messages.ts';
+import { actingOn, store, undoing } from './activities.ts';
+
+/** What the loop records: an event without its time. */
+export type Heard = TurnEvent extends infer E ? (E extends TurnEvent ? Omit<E, 'atMs'> : never) : never;
+
+/** The loop's variables, for the functions that take a step. */
+export interface Turn {
+  readonly args: TurnArgs;
+  state(): TurnState;
+  record(heard: Heard): void;
+  recordStep(heard: Heard): void;
+}
+
+/**
+ * Runs what may run, looks again after each call that came back, until the batch is done, cut, or broken.
+ * What runs is always waited for: an end never leaves a result outside the transcript.
+ */
+export async function runBatch(turn: Turn): Promise<Heard> {
+  const running = new Map<number, Promise<CallHeard>>();
+  let broken: CallHeard['heard'] | null = null;
+  for (;;) {
+    for (const call of cancelRequested() || broken ? [] : startable(callsNow(turn))) {
+      turn.record({ kind: 'call_started', ordinal: call.ordinal });
+      running.set(call.ordinal, call.runs === 'wait' ? runWait(turn, call) : runCall(turn, call));
+    }
+    if (broken || endingCall(callsNow(turn))) dropWaits(turn, running);
+    if (running.size === 0) return broken ?? { kind: 'batch_returned' };
+    const { ordinal, heard } = await firstOf([...running.values()]);
+    running.delete(ordinal);
+    if (heard.kind === 'failed') broken ??= heard;
+    else turn.record(heard);
+  }
+}
+
+/** Most batches have one call; the engine's sandbox makes each promise of a race dear. */
+function firstOf<T>(works: readonly Promise<T>[]): Promise<T> {
+  const [only, ...others] = works;
+  return only && others.length === 0 ? only : Promise.race(works);
+}
+
+/** What is going to end has nothing to wait for; only what acts is waited for. */
+function dropWaits(turn: Turn, running: Map<number, unknown>): void {
+  for (const { ref, state } of callsNow(turn)) {
+    if (ref.runs === 'wait' || state === 'in_doubt') running.delete(ref.ordinal);
+  }
+}
+
+interface CallHeard {
+  readonly ordinal: number;
+  readonly heard: Heard & { kind: 'call_finished' | 'failed' };
+}
+
+export function callsNow(turn: Turn) {
+  return callsOf(turn.state().phase);
+}
+
+/** Makes a call. Where nobody knows what became of it and a person is asked, their word goes back to it. */
+async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
+  const { args } = turn;
+  const { ordinal, tool, effect, argsHash } = call;
+  const request = { fence: fenceOf(args), assistant: assistantOf(turn.state()), ordinal, tool, effect, argsHash };
+  const { runTool } = actingOn(args);
+  try {
+    for (;;) {
+      const came = await runTool.executeWithOptions({ summary: tool }, [request]);
+      if (typeof came === 'string') return { ordinal, heard: { kind: 'call_finished', ordinal, status: came } };
+      turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs });
+      await condition(() => isAnswered(turn, ordinal), Math.max(1, came.untilMs - Date.now()));
+      turn.record({ kind: 'outcome_heard', ordinal });
+    }
+  } catch (error) {
+    if (!isCancellation(error)) return { ordinal, heard: eventOfFailure(error) };
+    // While it still waits: the end names the phase in which the cancel came.
+    turn.record({ kind: 'cancel_requested' });
+    const inDoubt = callsNow(turn).some((each) => each.ref.ordinal === ordinal && each.state === 'in_doubt');
+    return { ordinal, heard: { kind: 'call_finished', ordinal, status: inDoubt ? 'unknown' : 'not_started' } };
+  }
+}
+
+/** What a call waits for has been answered. */
+function isAnswered(turn: Turn, ordinal: number): boolean {
+  return callsNow(turn).some((call) => call.ref.ordinal === ordinal && 'untilMs' in call && call.untilMs === 0);
+}
+
+/** A wait holds no slot: a condition and a timer, with a look into the store when something may have changed. */
+async function runWait(turn: Turn, { ordinal }: CallRef): Promise<CallHeard> {
+  const request = { fence: fenceOf(turn.args), assistant: turn.state().head, ordinal };
+  const isInterrupted = () => turn.state().inbox.length > 0;
+  try {
+    for (;;) {
+      const seen = await store.lookAtWait({ ...request, interrupted: isInterrupted() });
+      if (seen.kind === 'over') return { ordinal, heard: { kind: 'call_finished', ordinal, status: seen.status } };
+      turn.record({ kind: 'wait_seen', ordinal, wait: seen.wait, untilMs: seen.untilMs });
+      await condition(() => isInterrupted() || isAnswered(turn, ordinal), Math.max(1, seen.untilMs - Date.now()));
+    }
+  } catch (error) {
+    if (!isCancellation(error)) return { ordinal, heard: eventOfFailure(error) };
+    // While it still waits: the end names the phase in which the cancel came.
+    turn.record({ kind: 'cancel_requested' });
+    return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'stopped' } };
+  }
+}
+
+/** Takes back what the cancel cut; an undo that fails or does not come back in time is in the ledger, and stops nothing. */
+export async function undo(turn: Turn, { ordinals, forMs }: Step & { kind: 'undo' }): Promise<Heard> {
+  const { undoCall } = undoing(turn.args.workspaceQueue, forMs);
+  const assistant = assistantOf(turn.state());
+  await CancellationScope.nonCancellable(() =>
+    Promise.allSettled(ordinals.map((ordinal) => undoCall({ fence: fenceOf(turn.args), assistant, ordinal, forMs }))),
+  );
+  return { kind: 'undo_over' };
+}
