@@ -1,5 +1,6 @@
 export type { ApprovalAnswered, ApprovalReply, OpenApproval } from './approvals.ts';
 export type { CancelJob, CancelledJob } from './cancel.ts';
+export type { CostReport, UsageSum } from './cost.ts';
 export type { EngineState } from './engine.ts';
 export { BadPosition, EngineAway, StoreAway } from './faults.ts';
 export type { FollowRequest, RunEvent } from './follow.ts';
@@ -9,6 +10,6 @@ export type { TextDelta } from './live-attempts.ts';
 export type { OutsideEvent, ReportedEvent } from './outside-events.ts';
 export type { PlanState } from './plan.ts';
 export type { JobPage, ListRequest } from './read-jobs.ts';
-export { createRuns, type OpenJob, type Runs, type RunsOptions } from './runs.ts';
-export type { ShownCall, ShownEffect, ShownJob, ShownTurn, UsageSum } from './show.ts';
+export { createRuns, type JobWithResult, type OpenJob, type Runs, type RunsOptions } from './runs.ts';
+export type { ShownCall, ShownEffect, ShownJob, ShownTurn } from './show.ts';
 export type { Catalogue, Submission, Submitted } from './submit.ts';

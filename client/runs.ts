@@ -9,6 +9,7 @@ import {
   replyToApproval,
 } from './approvals.ts';
 import { type CancelJob, type CancelledJob, cancelJob } from './cancel.ts';
+import { type CostReport, costOf, costOfInput } from './cost.ts';
 import { ANSWER_LIMIT_MS, clientEngine, type ClientEngine, type EngineState } from './engine.ts';
 import { EngineAway, onStore } from './faults.ts';
 import { type PlanState, planSession } from './plan.ts';
@@ -38,14 +39,19 @@ export interface OpenJob {
   readonly agrees: boolean;
 }
 
+/** A job with the model's last words, once its turn has ended, and what it has cost so far. */
+export type JobWithResult = Job & { readonly text: string | null; readonly cost: CostReport };
+
 /** Everything one can do with jobs. Another tenant's id looks like an unknown one: null. */
 export interface Runs {
   submit(submission: Submission): Promise<Submitted>;
-  get(tenant: string, job: string): Promise<(Job & { readonly text: string | null }) | null>;
+  get(tenant: string, job: string): Promise<JobWithResult | null>;
   list(tenant: string, request?: ListRequest): Promise<JobPage>;
   events(tenant: string, job: string, request?: FollowRequest): AsyncGenerator<RunEvent, JobEnd | null, void>;
   cancel(tenant: string, job: string, request: CancelJob): Promise<CancelledJob | null>;
   show(tenant: string, job: string): Promise<ShownJob | null>;
+  /** What a job or a session has cost so far, by model. */
+  cost(tenant: string, jobOrSession: string): Promise<CostReport | null>;
   /** Calls that wait for a person, oldest first. */
   approvals(tenant: string): Promise<readonly OpenApproval[]>;
   answer(tenant: string, approval: string, reply: ApprovalReply): Promise<ApprovalAnswered | null>;
@@ -72,7 +78,9 @@ export function createRuns(options: RunsOptions): Runs {
     get: (tenant, id) =>
       onStore(async () => {
         const found = await findJob(db, tenant, id);
-        return found && { ...found.job, text: await lastWords(db, found.job.end ? found.head : null) };
+        if (!found) return null;
+        const text = await lastWords(db, found.job.end ? found.head : null);
+        return { ...found.job, text, cost: await costOfInput(db, found.input) };
       }),
     list: (tenant, request = {}) => onStore(() => listJobs(db, tenant, request)),
     events: (tenant, job, request = {}) => followJob({ db, listener }, { tenant, job }, request),
@@ -82,6 +90,7 @@ export function createRuns(options: RunsOptions): Runs {
         const found = await findJob(db, tenant, id);
         return found && (await showJob(db, found));
       }),
+    cost: (tenant, id) => onStore(() => costOf(db, tenant, id)),
     approvals: (tenant) => listApprovals(db, tenant),
     answer: (tenant, approval, reply) => replyToApproval({ db, engine }, { tenant, approval }, reply),
     plan: (tenant, session, request) => planSession(db, { tenant, session, ...request }),

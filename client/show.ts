@@ -1,7 +1,8 @@
-import { asc, eq, sql } from 'drizzle-orm';
+import { asc, eq } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
-import { call, effect, type EffectState, input, turn, type UndoState, usage } from '../activities/store/schema.ts';
+import { call, effect, type EffectState, input, turn, type UndoState } from '../activities/store/schema.ts';
 import type { CallStatus, Effect } from '../workflows/core/tools.ts';
+import { type CostReport, costOfInput } from './cost.ts';
 import type { Job, JobTurnEnd } from './job.ts';
 import { endOf, type FoundJob, lastWords } from './read-jobs.ts';
 
@@ -38,26 +39,13 @@ export interface ShownEffect {
   readonly settledAt: string | null;
 }
 
-/** Sums over provider requests. `open`: requests whose usage is not known (yet). */
-export interface UsageSum {
-  readonly requests: number;
-  readonly open: number;
-  readonly wasted: number;
-  readonly inputTokens: number;
-  readonly cachedTokens: number;
-  readonly outputTokens: number;
-  readonly reasoningTokens: number;
-  /** Null where no price is known. */
-  readonly costUsd: number | null;
-}
-
 export interface ShownJob {
   readonly job: Job;
   readonly prompt: string;
   readonly turns: readonly ShownTurn[];
   readonly calls: readonly ShownCall[];
   readonly effects: readonly ShownEffect[];
-  readonly usage: UsageSum;
+  readonly usage: CostReport;
   readonly text: string | null;
 }
 
@@ -84,7 +72,7 @@ export async function showJob(db: Db, found: FoundJob): Promise<ShownJob> {
     turns: turns.map((row) => ({ id: row.id, n: row.n, openedAt: row.openedAt.toISOString(), end: endOf(row) })),
     calls: calls.map((row) => shownCall(row.call)),
     effects: effects.map((row) => shownEffect(row.effect)),
-    usage: await usageOf(db, found.input),
+    usage: await costOfInput(db, found.input),
     text: await lastWords(db, found.head),
   };
 }
@@ -118,35 +106,3 @@ function shownEffect(row: typeof effect.$inferSelect): ShownEffect {
     settledAt: row.settledAt?.toISOString() ?? null,
   };
 }
-
-const sum = (column: unknown) => sql<number>`coalesce(sum(${column}), 0)`.mapWith(Number);
-const countWhere = (condition: unknown) => sql<number>`count(*) filter (where ${condition})`.mapWith(Number);
-
-async function usageOf(db: Db, inputId: string): Promise<UsageSum> {
-  const [row] = await db
-    .select({
-      requests: sql<number>`count(*)`.mapWith(Number),
-      open: countWhere(sql`not ${usage.complete}`),
-      wasted: countWhere(usage.wasted),
-      inputTokens: sum(usage.inputTokens),
-      cachedTokens: sum(usage.cachedTokens),
-      outputTokens: sum(usage.outputTokens),
-      reasoningTokens: sum(usage.reasoningTokens),
-      costUsd: sql<number | null>`sum(${usage.costUsd})`,
-    })
-    .from(usage)
-    .innerJoin(turn, eq(turn.id, usage.turn))
-    .where(eq(turn.origin, inputId));
-  return row ?? NOTHING;
-}
-
-const NOTHING: UsageSum = {
-  requests: 0,
-  open: 0,
-  wasted: 0,
-  inputTokens: 0,
-  cachedTokens: 0,
-  outputTokens: 0,
-  reasoningTokens: 0,
-  costUsd: null,
-};

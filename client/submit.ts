@@ -28,6 +28,8 @@ export interface Submission {
   readonly workspace?: string | undefined;
   /** Plan first: nothing but PLAN.md may be changed until somebody says otherwise. */
   readonly plan?: boolean | undefined;
+  /** What each of its turns may cost, in US dollars; at most what the agent allows. */
+  readonly maxUsd?: number | undefined;
   /** Who hands it in; not part of the body. */
   readonly sender?: string | undefined;
 }
@@ -42,6 +44,7 @@ export type Submitted =
     }
   | { readonly kind: 'conflict'; readonly job: string }
   | { readonly kind: 'unknown_agent'; readonly asked: string; readonly known: readonly string[] }
+  | { readonly kind: 'budget_refused'; readonly why: string }
   | { readonly kind: 'workspace_refused'; readonly why: string };
 
 interface SubmitDeps {
@@ -65,33 +68,38 @@ export async function submitJob(deps: SubmitDeps, submission: Submission): Promi
       await markDispatched(deps.db, [stored.input]).catch(() => {});
       return { kind: 'accepted', job: stored.job, session: stored.session, isNew: stored.isNew };
     case 'unknown_agent':
+    case 'budget_refused':
     case 'workspace_refused':
       return stored;
   }
 }
 
-type Refused = Extract<Submitted, { kind: 'unknown_agent' | 'workspace_refused' }>;
+type Refused = Extract<Submitted, { kind: 'unknown_agent' | 'budget_refused' | 'workspace_refused' }>;
 
 async function store({ db, catalogue }: SubmitDeps, submission: Submission): Promise<SubmitResult | Refused> {
-  const { tenant, key, text, sender } = submission;
+  const { tenant, key, text, sender, maxUsd } = submission;
   const { plan = false } = submission;
   const body = {
     agent: submission.agent,
     text,
     ticket: submission.ticket,
     workspace: submission.workspace,
+    maxUsd,
     ...(plan ? { plan } : {}),
   };
   const fingerprint = contentHash(body);
   // A repeat is answered before anything is judged: the config may have changed since.
   const before = await findByKey(db, tenant, key, fingerprint);
   if (before) return before;
-  const agent = catalogue.agent(submission.agent);
-  if (!agent) return { kind: 'unknown_agent', asked: submission.agent ?? '', known: catalogue.names };
+  const named = catalogue.agent(submission.agent);
+  if (!named) return { kind: 'unknown_agent', asked: submission.agent ?? '', known: catalogue.names };
+  const budget = withBudget(named, maxUsd);
+  if (budget.kind === 'budget_refused') return budget;
   const found = catalogue.workspace(submission.workspace, contentHash([tenant, key]));
   if (!found.ok) return { kind: 'workspace_refused', why: found.why };
   const ticket = submission.ticket === undefined ? null : storable(submission.ticket);
   const { workspace } = found;
+  const { agent } = budget;
   return await storeJob(db, { tenant, key, fingerprint, agent, workspace, text, ticket, sender: sender ?? null, plan });
 }
 
@@ -103,4 +111,26 @@ async function findByKey(db: Db, tenant: string, key: string, fingerprint: strin
   if (!row) return null;
   if (row.fingerprint !== fingerprint) return { kind: 'key_used_for_another_body', job: row.id };
   return { kind: 'accepted', job: row.id, session: row.session, input: row.input, isNew: false };
+}
+
+type Budgeted =
+  | { readonly kind: 'agent'; readonly agent: StoredAgent }
+  | Extract<Submitted, { kind: 'budget_refused' }>;
+
+const MICRO = 1_000_000;
+
+/** The agent with the budget of this submission; a budget that could not be kept is refused. */
+function withBudget(agent: StoredAgent, maxUsd: number | undefined): Budgeted {
+  if (maxUsd === undefined) return { kind: 'agent', agent };
+  const { name, model, prices, limits } = agent;
+  if (!prices?.[model]) {
+    const why = `No price of ${model} is known, so a budget in USD could not be kept: give agent ${name} prices in the config, or leave maxUsd out.`;
+    return { kind: 'budget_refused', why };
+  }
+  const maxMicroUsd = Math.round(maxUsd * MICRO);
+  if (limits.maxMicroUsd !== null && maxMicroUsd > limits.maxMicroUsd) {
+    const why = `Agent ${name} may spend ${limits.maxMicroUsd / MICRO} USD a turn: ask for no more, or raise its maxUsd in the config.`;
+    return { kind: 'budget_refused', why };
+  }
+  return { kind: 'agent', agent: { ...agent, limits: { ...limits, maxMicroUsd } } };
 }

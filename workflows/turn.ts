@@ -14,6 +14,7 @@ import { mayCompact } from './core/compaction.ts';
 import { type End, engineStatusOf } from './core/ends.ts';
 import { nextStep, type Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
+import { NO_USAGE } from './core/sample-outcome.ts';
 import type { TurnEvent } from './core/turn-event.ts';
 import { callsOf, type TurnState } from './core/turn-state.ts';
 import { cancelHeard, cancelRequested, eventOfFailure, turnFailure } from './cancellation.ts';
@@ -129,7 +130,7 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
     return { kind: 'sampled', outcome, drained: step.inputs.length, dice: Math.random() };
   } catch (error) {
     if (isCancellation(error))
-      return { kind: 'sampled', outcome: { kind: 'cut', head: state.head }, drained: 0, dice: 0 };
+      return { kind: 'sampled', outcome: { kind: 'cut', head: state.head, usage: NO_USAGE }, drained: 0, dice: 0 };
     return eventOfFailure(error);
   }
 }
@@ -182,10 +183,10 @@ function takeAnswer(record: Turn['record'], approval: string): 'taken' {
 /** The end is written whatever else happens; then the workflow closes the way the end says. */
 async function finish(turn: Turn, end: End): Promise<void> {
   if (end.reason === 'INTERRUPTED') throw turnFailure(`turn.${end.detail}`);
-  const { step, usage } = turn.state();
+  const { step } = turn.state();
   await CancellationScope.nonCancellable(async () => {
     try {
-      await store.endTurn({ fence: fenceOf(turn.args), end, step, usage });
+      await store.endTurn({ fence: fenceOf(turn.args), end, step });
     } catch (error) {
       const heard = eventOfFailure(error);
       throw turnFailure(heard.type);

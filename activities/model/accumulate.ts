@@ -1,4 +1,4 @@
-import type { Finish, Usage } from '../../workflows/core/sample-outcome.ts';
+import type { Finish, TokenUsage } from '../../workflows/core/sample-outcome.ts';
 import { addFragments, areSound, NO_CALLS } from './call-fragments.ts';
 import type { Conclusion, Draft, Step } from './dialect.ts';
 import { asArray, asObject, asText, type JsonObject } from './json.ts';
@@ -56,7 +56,7 @@ export function conclude(draft: Draft): Conclusion {
 }
 
 /** A reply that cost nothing is a report that is missing. */
-export function credible(usage: Usage, { text, calls }: ModelReply): Usage {
+export function credible(usage: TokenUsage, { text, calls }: ModelReply): TokenUsage {
   const said = text !== '' || calls.length > 0;
   return { ...usage, complete: usage.complete && (usage.outputTokens > 0 || !said) };
 }

@@ -1,5 +1,5 @@
 import type OpenAI from 'openai';
-import type { Finish, Usage } from '../../workflows/core/sample-outcome.ts';
+import type { Finish, TokenUsage } from '../../workflows/core/sample-outcome.ts';
 import type { CallDrafts } from './call-fragments.ts';
 import type { JsonObject } from './json.ts';
 import type { ModelReply } from './port.ts';
@@ -16,7 +16,7 @@ export interface Draft {
   /** Saw the end marker. */
   readonly done: boolean;
   /** The last report that was not empty. */
-  readonly usage: Usage | null;
+  readonly usage: TokenUsage | null;
 }
 
 /** What one frame did: the draft after it, and the text it brought; or the error object in it. */
@@ -25,13 +25,13 @@ export type Step<D extends Draft> =
   | { readonly kind: 'failed'; readonly draft: D; readonly error: unknown };
 
 export type Conclusion =
-  | ({ readonly kind: 'reply'; readonly finish: Finish; readonly usage: Usage } & ModelReply)
+  | ({ readonly kind: 'reply'; readonly finish: Finish; readonly usage: TokenUsage } & ModelReply)
   /** The stream ended before the provider said that it was over: nothing in it may be used. */
-  | { readonly kind: 'cut'; readonly usage: Usage }
+  | { readonly kind: 'cut'; readonly usage: TokenUsage }
   /** Which fragment belongs to which call cannot be told: nothing of it may run. */
-  | { readonly kind: 'malformed'; readonly usage: Usage }
+  | { readonly kind: 'malformed'; readonly usage: TokenUsage }
   /** The provider's own finish reason says that it failed. */
-  | { readonly kind: 'failed'; readonly finish: string; readonly usage: Usage };
+  | { readonly kind: 'failed'; readonly finish: string; readonly usage: TokenUsage };
 
 /** One protocol: how a request is sent, and how the frames of its answer are read. */
 export interface Dialect<D extends Draft> {

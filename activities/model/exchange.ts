@@ -1,5 +1,5 @@
 import OpenAI from 'openai';
-import { NO_USAGE, type ProviderFailure, type Usage } from '../../workflows/core/sample-outcome.ts';
+import { NO_TOKENS, type ProviderFailure, type TokenUsage } from '../../workflows/core/sample-outcome.ts';
 import { classify, type Trouble } from './classify.ts';
 import type { Dialect, Draft } from './dialect.ts';
 import { asObject, parseJson } from './json.ts';
@@ -185,7 +185,7 @@ export class Exchange<D extends Draft> {
 
   #failed(trouble: Trouble): ModelResult {
     const { failure, note } = classify(trouble, this.#wire.now(), [this.#wire.apiKey]);
-    const usage = isUnpaid(trouble, failure) ? NO_USAGE : this.#usageSoFar();
+    const usage = isUnpaid(trouble, failure) ? NO_TOKENS : this.#usageSoFar();
     return { ...failure, usage, note };
   }
 
@@ -207,7 +207,7 @@ export class Exchange<D extends Draft> {
     return { kind: 'cut', usage: this.#usageSoFar(), ...this.#dialect.replyOf(this.#draft) };
   }
 
-  #usageSoFar(): Usage {
+  #usageSoFar(): TokenUsage {
     return { ...(this.#draft.usage ?? UNKNOWN_USAGE), complete: false };
   }
 }

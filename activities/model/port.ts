@@ -1,4 +1,4 @@
-import type { Finish, ProviderFailure, Usage } from '../../workflows/core/sample-outcome.ts';
+import type { Finish, ProviderFailure, TokenUsage } from '../../workflows/core/sample-outcome.ts';
 import type { Message, ToolCall } from '../../workflows/core/transcript.ts';
 import type { StoredTool } from '../store/schema.ts';
 
@@ -44,10 +44,10 @@ export interface ModelReply {
 }
 
 export type ModelResult =
-  | ({ readonly kind: 'reply'; readonly finish: Finish; readonly usage: Usage } & ModelReply)
-  | ({ readonly kind: 'cut'; readonly usage: Usage } & ModelReply)
+  | ({ readonly kind: 'reply'; readonly finish: Finish; readonly usage: TokenUsage } & ModelReply)
+  | ({ readonly kind: 'cut'; readonly usage: TokenUsage } & ModelReply)
   | (ProviderFailure & {
-      readonly usage: Usage;
+      readonly usage: TokenUsage;
       /** Error class, HTTP status and a short redacted first line, at most 200 characters. */
       readonly note: string;
     });

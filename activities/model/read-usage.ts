@@ -1,7 +1,7 @@
-import type { Usage } from '../../workflows/core/sample-outcome.ts';
+import type { TokenUsage } from '../../workflows/core/sample-outcome.ts';
 import { asObject, type JsonObject } from './json.ts';
 
-export const UNKNOWN_USAGE: Usage = {
+export const UNKNOWN_USAGE: TokenUsage = {
   inputTokens: 0,
   cachedTokens: 0,
   outputTokens: 0,
@@ -13,7 +13,7 @@ export const UNKNOWN_USAGE: Usage = {
  * The usage that a frame reports, in any of the places where providers put it; null where it says
  * nothing or only zeros. `complete` says that both counts were given.
  */
-export function readUsage(frame: JsonObject, choice: JsonObject | null): Usage | null {
+export function readUsage(frame: JsonObject, choice: JsonObject | null): TokenUsage | null {
   const report =
     asObject(frame['usage']) ??
     asObject(choice?.['usage']) ??

@@ -1,5 +1,5 @@
 import { POLICY } from '../../workflows/core/policy.ts';
-import { NO_USAGE } from '../../workflows/core/sample-outcome.ts';
+import { NO_TOKENS } from '../../workflows/core/sample-outcome.ts';
 import type { Dialect, Draft } from './dialect.ts';
 import { Exchange } from './exchange.ts';
 import type { SchemaRules } from './lower-schema.ts';
@@ -45,11 +45,11 @@ async function sampleOnce<D extends Draft>(
   listener: ModelListener,
 ): Promise<ModelResult> {
   if (listener.signal.aborted) {
-    return { kind: 'cut', usage: NO_USAGE, text: '', reasoning: '', calls: [], extra: {} };
+    return { kind: 'cut', usage: NO_TOKENS, text: '', reasoning: '', calls: [], extra: {} };
   }
   const apiKey = readKey(options.apiKey);
   if (!apiKey) {
-    return { kind: 'auth', status: 401, usage: NO_USAGE, note: noteOf({ kind: 'auth' }, 'no API key is set') };
+    return { kind: 'auth', status: 401, usage: NO_TOKENS, note: noteOf({ kind: 'auth' }, 'no API key is set') };
   }
   const wire = {
     baseUrl: options.baseUrl,

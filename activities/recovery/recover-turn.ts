@@ -5,7 +5,7 @@ import { turnWorkflowId } from '../../workflows/messages.ts';
 import type { Deps } from '../deps.ts';
 import type { WorkflowFate } from '../engine/port.ts';
 import { type EndFacts, tellSession, writeTurnEnd } from '../turn/end-turn.ts';
-import { call, turn, usage } from '../store/schema.ts';
+import { call, turn } from '../store/schema.ts';
 import { lockOpenTurn } from '../store/turn-end.ts';
 import { settleTurn } from './settle-turn.ts';
 import { FenceRefused } from '../store/fence.ts';
@@ -30,7 +30,6 @@ export async function recoverTurn(deps: Deps, id: string): Promise<Recovered> {
   const facts: EndFacts = {
     end: endOf(fate),
     step: await stepsOf(deps, id),
-    usage: await usageOf(deps, id),
     author: fate.kind === 'terminated' ? { by: fate.by, why: fate.why } : { by: null, why: null },
     recordedBy: 'recovery',
   };
@@ -72,17 +71,4 @@ function endOf(fate: WorkflowFate): End {
 async function stepsOf(deps: Deps, id: string): Promise<number> {
   const rows = await deps.database.db.selectDistinct({ step: call.step }).from(call).where(eq(call.turn, id));
   return rows.length;
-}
-
-async function usageOf(deps: Deps, id: string): Promise<EndFacts['usage']> {
-  const rows = await deps.database.db.select().from(usage).where(eq(usage.turn, id));
-  const sum = (of: (row: (typeof rows)[number]) => number | null) =>
-    rows.reduce((total, row) => total + (of(row) ?? 0), 0);
-  return {
-    inputTokens: sum((row) => row.inputTokens),
-    cachedTokens: sum((row) => row.cachedTokens),
-    outputTokens: sum((row) => row.outputTokens),
-    reasoningTokens: sum((row) => row.reasoningTokens),
-    complete: rows.every((row) => row.complete),
-  };
 }

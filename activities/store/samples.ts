@@ -1,14 +1,15 @@
 import { and, asc, eq, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
 import type { StreamEnd } from '../../workflows/core/journal.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
-import type { ProviderFailure, SampleOutcome, Usage } from '../../workflows/core/sample-outcome.ts';
+import { NO_USAGE, type ProviderFailure, type SampleOutcome, type Usage } from '../../workflows/core/sample-outcome.ts';
 import type { Db } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { type Fence, FenceRefused, readTurn } from './fence.ts';
 import { perDatabase } from './prepared.ts';
 import { call, delta, effect, type UndoState, usage } from './schema.ts';
 import { type Link } from './transcript.ts';
-import { commitTurn, type NewCall, type TurnCommit } from './turn-commit.ts';
+import { commitTurn, isTold, type NewCall, type OpenedRequest, type TurnCommit } from './turn-commit.ts';
+import { lostUsage } from './usage.ts';
 
 const prepared = perDatabase((db) => ({
   results: db
@@ -40,7 +41,7 @@ export interface SampleOpening {
   readonly attempt: string;
   readonly step: number;
   /** The request that is about to be sent; null where none is. */
-  readonly request: { readonly model: string; readonly outputCapTokens: number } | null;
+  readonly request: OpenedRequest | null;
   readonly links: readonly Link[];
   readonly joined: TurnCommit['joined'];
   readonly events: readonly NewEvent[];
@@ -48,7 +49,8 @@ export interface SampleOpening {
 
 /** `O`: what is remembered under the sample's key. */
 export type SampleOpened<O = SampleOutcome> =
-  | { readonly kind: 'opened'; readonly lost: number; readonly plan: boolean }
+  /** `lost`: how many attempts died before this one; `lostUsage`: what those spent that nobody was told of. */
+  | { readonly kind: 'opened'; readonly lost: number; readonly lostUsage: Usage; readonly plan: boolean }
   | { readonly kind: 'answered'; readonly outcome: O }
   | { readonly kind: 'too_many_lost'; readonly lost: number };
 
@@ -68,7 +70,12 @@ export async function openSample<O = SampleOutcome>(db: Db, opening: SampleOpeni
     });
     switch (committed.kind) {
       case 'committed':
-        return { kind: 'opened', lost, plan: committed.plan };
+        return {
+          kind: 'opened',
+          lost,
+          lostUsage: lost > 0 ? await lostUsage(db, sample) : NO_USAGE,
+          plan: committed.plan,
+        };
       case 'done_before':
         return { kind: 'answered', outcome: committed.result };
       case 'attempts_open':
@@ -143,12 +150,13 @@ export async function closeSample<O extends { readonly kind: string } = SampleOu
 
 /** The turn moved on without this attempt: what it cost is written down all the same. */
 async function closeDiscarded(db: Db, closing: SampleClosing<{ readonly kind: string }>): Promise<void> {
-  const { inputTokens, cachedTokens, outputTokens, reasoningTokens, complete } = closing.usage;
-  const tokens = complete ? { inputTokens, cachedTokens, outputTokens, reasoningTokens } : {};
+  const { inputTokens, cachedTokens, outputTokens, reasoningTokens, complete, microUsd } = closing.usage;
+  const spent = { inputTokens, cachedTokens, outputTokens, reasoningTokens, costMicroUsd: microUsd };
+  const told = isTold(closing.usage) ? spent : {};
   await db.transaction(async (tx) => {
     await tx
       .update(usage)
-      .set({ ...tokens, outcome: closing.outcome.kind, complete, wasted: true, closedAt: sql`clock_timestamp()` })
+      .set({ ...told, outcome: closing.outcome.kind, complete, wasted: true, closedAt: sql`clock_timestamp()` })
       .where(eq(usage.attempt, closing.attempt));
     await tx.delete(delta).where(eq(delta.attempt, closing.attempt));
     await recordEvents(tx, closing.session, [streamEnded(closing, 'discarded', null, null)]);
@@ -256,13 +264,7 @@ function resumed(attempt: string, turnId: string, sample: string): NewEvent {
   };
 }
 
-export const UNKNOWN_USAGE: Usage = {
-  inputTokens: 0,
-  cachedTokens: 0,
-  outputTokens: 0,
-  reasoningTokens: 0,
-  complete: false,
-};
+export const UNKNOWN_USAGE: Usage = { ...NO_USAGE, complete: false };
 
 export interface DeltaChunk {
   readonly n: number;

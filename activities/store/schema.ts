@@ -4,7 +4,6 @@ import {
   bigserial,
   boolean,
   customType,
-  doublePrecision,
   index,
   integer,
   jsonb,
@@ -20,6 +19,7 @@ import type { InputClass, InputKind, InputStatus } from '../../workflows/core/in
 import type { CancelAnswer, JournalEvent, Layer } from '../../workflows/core/journal.ts';
 import type { Limits } from '../../workflows/core/policy.ts';
 import type { Usage } from '../../workflows/core/sample-outcome.ts';
+import type { PriceTable } from '../../workflows/core/usage.ts';
 import type { CallStatus, Effect, Runs } from '../../workflows/core/tools.ts';
 import type { Message, MessageKind } from '../../workflows/core/transcript.ts';
 
@@ -64,6 +64,8 @@ export interface StoredAgent {
   readonly tools: readonly string[];
   readonly attended: boolean;
   readonly limits: Limits;
+  /** Absent where no price is known. */
+  readonly prices?: PriceTable;
   /** Absent in what was stored before there were permissions: the list of tools is the permission. */
   readonly permissions?: Permissions;
   /** False: the context is never compacted. */
@@ -528,9 +530,16 @@ export const usage = pawl.table(
     reasoningTokens: integer('reasoning_tokens'),
     complete: boolean('complete').notNull().default(false),
     wasted: boolean('wasted').notNull().default(false),
-    costUsd: doublePrecision('cost_usd'),
+    /** The most it may cost, in micro-USD; null where there is no price. */
+    worstMicroUsd: int8('worst_micro_usd'),
+    /** What is known to have been spent on it. */
+    costMicroUsd: int8('cost_micro_usd'),
     openedAt: when('opened_at').notNull().default(sql`clock_timestamp()`),
     closedAt: when('closed_at'),
   },
-  (t) => [index('usage_of_turn').on(t.turn), index('usage_of_sample').on(t.sample)],
+  (t) => [
+    index('usage_of_turn').on(t.turn),
+    index('usage_of_sample').on(t.sample),
+    index('usage_open').on(t.turn).where(sql`${t.closedAt} is null`),
+  ],
 );

@@ -22,6 +22,14 @@ export interface NewCall {
   readonly answer: { readonly text: string; readonly note: string } | null;
 }
 
+/** A request that is about to be sent. */
+export interface OpenedRequest {
+  readonly model: string;
+  readonly outputCapTokens: number;
+  /** The most it may cost; null where there is no price. */
+  readonly worstMicroUsd: number | null;
+}
+
 /** One commit that moves a turn: everything in it happens, once, or nothing does. */
 export interface TurnCommit {
   readonly fence: Fence;
@@ -34,7 +42,7 @@ export interface TurnCommit {
   /** Inputs and the messages they became. */
   readonly joined: readonly { readonly input: string; readonly message: string }[];
   readonly calls: readonly NewCall[];
-  readonly opens: { readonly attempt: string; readonly model: string; readonly outputCapTokens: number } | null;
+  readonly opens: ({ readonly attempt: string } & OpenedRequest) | null;
   readonly closes: {
     readonly attempt: string;
     readonly outcome: string;
@@ -181,23 +189,31 @@ function addCalls(to: Statement, { calls, links, step }: TurnCommit): void {
 function addOpened(to: Statement, commit: TurnCommit, opens: NonNullable<TurnCommit['opens']>): void {
   to.with(
     'opened',
-    `insert into pawl.usage (attempt, sample, session, turn, step, model, output_cap_tokens)
+    `insert into pawl.usage (attempt, sample, session, turn, step, model, output_cap_tokens, worst_micro_usd)
     select ${to.value(opens.attempt)}, ${to.value(commit.newAttemptOf)}, fence.session, fence.id,
-           ${to.value(commit.step)}::int, ${to.value(opens.model)}, ${to.value(opens.outputCapTokens)}::int from fence`,
+           ${to.value(commit.step)}::int, ${to.value(opens.model)}, ${to.value(opens.outputCapTokens)}::int,
+           ${to.value(opens.worstMicroUsd)}::int8 from fence`,
   );
 }
 
 function addClosed(to: Statement, { attempt, outcome, wasted, usage }: NonNullable<TurnCommit['closes']>): void {
-  const tokens = (count: number) => `${to.value(usage.complete ? count : null)}::int`;
+  const told = isTold(usage);
+  const tokens = (count: number) => `${to.value(told ? count : null)}::int`;
   to.with(
     'closed',
     `update pawl.usage u
     set outcome = ${to.value(outcome)}, wasted = ${to.value(wasted)}, complete = ${to.value(usage.complete)},
         closed_at = clock_timestamp(), input_tokens = ${tokens(usage.inputTokens)},
         cached_tokens = ${tokens(usage.cachedTokens)}, output_tokens = ${tokens(usage.outputTokens)},
-        reasoning_tokens = ${tokens(usage.reasoningTokens)}
+        reasoning_tokens = ${tokens(usage.reasoningTokens)},
+        cost_micro_usd = ${to.value(told ? usage.microUsd : null)}::int8
     from fence where u.attempt = ${to.value(attempt)}`,
   );
+}
+
+/** A usage that says nothing at all is kept as unknown, never as zero. */
+export function isTold({ complete, inputTokens, outputTokens }: Usage): boolean {
+  return complete || inputTokens > 0 || outputTokens > 0;
 }
 
 function addEvents(to: Statement, events: readonly NewEvent[]): void {

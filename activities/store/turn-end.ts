@@ -2,7 +2,7 @@ import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Decider, End } from '../../workflows/core/ends.ts';
 import type { CancelAnswer } from '../../workflows/core/journal.ts';
-import type { Usage } from '../../workflows/core/sample-outcome.ts';
+import { NO_USAGE, type Usage } from '../../workflows/core/sample-outcome.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
 import { type HookEvent, STOP_EVENTS } from '../gate/hook-types.ts';
 import type { Db, Tx } from './database.ts';
@@ -12,6 +12,7 @@ import { storableDeep } from './hash.ts';
 import { storeReports } from './reports.ts';
 import { cancel, input, outbox, session, turn } from './schema.ts';
 import { chainOn, type Link, writeLinks } from './transcript.ts';
+import { usageOfTurn } from './usage.ts';
 
 /** Who stood behind an end, where the engine or a row can tell. */
 export interface EndAuthor {
@@ -22,7 +23,6 @@ export interface EndAuthor {
 export interface TurnEnding {
   readonly end: End;
   readonly step: number;
-  readonly usage: Usage;
   readonly recordedBy: 'turn' | 'recovery';
   /** What the engine says of it; a cancel row comes before this. */
   readonly author: EndAuthor;
@@ -48,7 +48,7 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
     const head = owed[owed.length - 1]?.hash ?? owner.head;
     const cancels = await tx.select().from(cancel).where(eq(cancel.turn, owner.id)).orderBy(asc(cancel.seq));
     const { end, author } = storableDeep(withCancel(ending, cancels));
-    await writeEndRow(tx, owner, ending, end, author, head);
+    const usage = await writeEndRow(tx, owner, ending, end, author, head);
     const headKept = await moveSessionHead(tx, owner, head);
     const dropped = await settleInputs(tx, owner, head, end, author);
     const answers = await answerCancels(tx, cancels, end);
@@ -61,7 +61,7 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
       ...dropped,
       ...answers,
       ...(headKept ? [headKept] : []),
-      endEvent(owner, ending, end, author, head),
+      endEvent(owner, ending, { end, author, head, usage }),
     ]);
   });
 }
@@ -119,8 +119,8 @@ async function writeEndRow(
   end: End,
   author: EndAuthor,
   head: string,
-): Promise<void> {
-  await tx
+): Promise<Usage> {
+  const [row] = await tx
     .update(turn)
     .set({
       head,
@@ -131,12 +131,14 @@ async function writeEndRow(
       endSignal: end.signal,
       endPhase: end.phase,
       endStep: ending.step,
-      endUsage: ending.usage,
+      endUsage: usageOfTurn(owner.id),
       endBy: author.by,
       endWhy: author.why,
       recordedBy: ending.recordedBy,
     })
-    .where(eq(turn.id, owner.id));
+    .where(eq(turn.id, owner.id))
+    .returning({ usage: turn.endUsage });
+  return row?.usage ?? NO_USAGE;
 }
 
 /** Should somebody have moved the session's head meanwhile, it stays, and an event says so. */
@@ -226,7 +228,14 @@ async function answerCancels(tx: Tx, cancels: readonly CancelRow[], end: End): P
   return answered;
 }
 
-function endEvent(owner: FencedTurn, ending: TurnEnding, end: End, author: EndAuthor, head: string): NewEvent {
+interface WrittenEnd {
+  readonly end: End;
+  readonly author: EndAuthor;
+  readonly head: string;
+  readonly usage: Usage;
+}
+
+function endEvent(owner: FencedTurn, ending: TurnEnding, { end, author, head, usage }: WrittenEnd): NewEvent {
   return {
     key: `ended/${owner.id}`,
     turn: owner.id,
@@ -240,7 +249,7 @@ function endEvent(owner: FencedTurn, ending: TurnEnding, end: End, author: EndAu
       evidence: end.signal,
       phase: end.phase,
       step: ending.step,
-      usage: ending.usage,
+      usage,
       by: author.by,
       why: author.why,
       recordedBy: ending.recordedBy,

@@ -2,6 +2,8 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { CompactOutcome } from '../../workflows/core/compact-outcome.ts';
 import type { CompactRequest } from '../../workflows/core/requests.ts';
+import type { Usage } from '../../workflows/core/sample-outcome.ts';
+import { addUsage } from '../../workflows/core/usage.ts';
 import { buildContext } from '../context/build.ts';
 import { compactionMessage } from '../context/summary.ts';
 import type { Deps } from '../deps.ts';
@@ -17,6 +19,7 @@ import { closeSample, openSample } from '../store/samples.ts';
 import { chainOn, type Link } from '../store/transcript.ts';
 import { insist } from './insist.ts';
 import { type CompactionPlan, planCompaction } from './plan-compaction.ts';
+import { withCost } from './pricing.ts';
 import { endOfStream } from './reply.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 
@@ -38,7 +41,11 @@ export async function compact(deps: Deps, request: CompactRequest): Promise<Comp
     sample: plan.key,
     attempt,
     step: request.step,
-    request: { model: plan.request.model, outputCapTokens: plan.request.outputTokens },
+    request: {
+      model: plan.request.model,
+      outputCapTokens: plan.request.outputTokens,
+      worstMicroUsd: plan.pricing.worstMicroUsd,
+    },
     links: [],
     joined: [],
     events: [started(plan, request, attempt)],
@@ -46,7 +53,8 @@ export async function compact(deps: Deps, request: CompactRequest): Promise<Comp
   if (opened.kind === 'answered') return opened.outcome;
   if (opened.kind === 'too_many_lost') return { kind: 'attempts_lost', attempts: opened.lost };
   deps.notifier.moved(owner.stream);
-  return await beating(attempt, () => ask({ deps, request, plan, attempt }));
+  const { lostUsage } = opened;
+  return await beating(attempt, () => ask({ deps, request, plan, attempt, lostUsage }));
 }
 
 function started(plan: CompactionPlan, { step, cause }: CompactRequest, attempt: string): NewEvent {
@@ -67,6 +75,8 @@ interface Asking {
   readonly request: CompactRequest;
   readonly plan: CompactionPlan;
   readonly attempt: string;
+  /** What earlier attempts of this activity spent; the turn hears of it with this one's outcome. */
+  readonly lostUsage: Usage;
 }
 
 async function ask(asking: Asking): Promise<CompactOutcome> {
@@ -85,9 +95,10 @@ async function ask(asking: Asking): Promise<CompactOutcome> {
 }
 
 async function close(asking: Asking, result: ModelResult): Promise<CompactOutcome> {
-  const { deps, request, plan, attempt } = asking;
+  const { deps, request, plan, attempt, lostUsage } = asking;
   const link = result.kind === 'reply' ? await summaryLink(deps, plan, result.text) : null;
-  const outcome = toOutcome(plan, link, result);
+  const usage = withCost(result.usage, plan.pricing);
+  const outcome = toOutcome(plan, { link, result, usage: addUsage(usage, lostUsage) });
   if ('note' in result)
     deps.log.info({ turn: plan.owner.id, step: request.step, outcome: result.kind, note: result.note }, 'no summary');
   const closing = {
@@ -98,7 +109,7 @@ async function close(asking: Asking, result: ModelResult): Promise<CompactOutcom
     step: request.step,
     outcome,
     isFinal: outcome.kind === 'compacted' || outcome.kind === 'cut',
-    usage: result.usage,
+    usage,
     reply: link,
     wasShown: false,
     calls: [],
@@ -119,20 +130,26 @@ async function summaryLink(deps: Deps, plan: CompactionPlan, written: string): P
   return chainOn(head, [body], estimateMessage)[0] ?? null;
 }
 
-function toOutcome(plan: CompactionPlan, link: Link | null, result: ModelResult): CompactOutcome {
+interface Got {
+  readonly link: Link | null;
+  readonly result: ModelResult;
+  readonly usage: Usage;
+}
+
+function toOutcome(plan: CompactionPlan, { link, result, usage }: Got): CompactOutcome {
   switch (result.kind) {
     case 'reply': {
-      if (!link) return { kind: 'empty', usage: result.usage };
+      if (!link) return { kind: 'empty', usage };
       const { beforeTokens } = plan;
       const afterTokens = buildContext([...plan.chain, link], plan.frame).estimateTokens;
-      return { kind: 'compacted', head: link.hash, beforeTokens, afterTokens, usage: result.usage };
+      return { kind: 'compacted', head: link.hash, beforeTokens, afterTokens, usage };
     }
     case 'cut':
       return { kind: 'cut' };
     default: {
       // The note may quote the provider; it stays out of the history.
       const { note: _note, ...failure } = result;
-      return failure;
+      return { ...failure, usage };
     }
   }
 }

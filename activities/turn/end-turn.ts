@@ -57,7 +57,7 @@ async function writeOnce(deps: Deps, request: EndTurnRequest, authorOf: () => Pr
   }
 }
 
-export type EndFacts = Pick<TurnEnding, 'end' | 'step' | 'usage' | 'author' | 'recordedBy'>;
+export type EndFacts = Pick<TurnEnding, 'end' | 'step' | 'author' | 'recordedBy'>;
 
 /** The end transaction with everything the transcript is still owed; shared by the turn and by recovery. */
 export async function writeTurnEnd(

@@ -5,11 +5,13 @@ import { cutBefore } from '../context/cut.ts';
 import { SUMMARY_INSTRUCTIONS, summaryRequest } from '../context/summary.ts';
 import { type View, viewOf } from '../context/view.ts';
 import type { Deps } from '../deps.ts';
+import { estimateMessage, estimateText } from '../model/estimate.ts';
 import type { ModelRequest } from '../model/port.ts';
 import { agentOf, toolsOf } from '../store/definitions.ts';
 import { sha256 } from '../store/hash.ts';
 import type { TurnOwner } from '../store/owners.ts';
 import { type Link, loadChain } from '../store/transcript.ts';
+import { type Pricing, pricingOf } from './pricing.ts';
 
 /** Everything about a compaction that is decided before a byte is sent. */
 export interface CompactionPlan {
@@ -27,6 +29,7 @@ export interface CompactionPlan {
   readonly beforeTokens: number;
   readonly provider: string;
   readonly request: ModelRequest;
+  readonly pricing: Pricing;
 }
 
 /** `off`: the agent does without. `nothing`: no whole round is old enough. */
@@ -65,6 +68,11 @@ export async function planCompaction(
     String(contextTokens),
     String(shrinks),
   );
+  const message = summaryRequest(
+    view.summary ? [view.summary, ...older] : older,
+    (contextTokens * POLICY.compaction.requestShare) / 2 ** shrinks,
+  );
+  const inputTokens = estimateText(SUMMARY_INSTRUCTIONS) + estimateMessage(message);
   return {
     owner,
     key,
@@ -76,15 +84,11 @@ export async function planCompaction(
     frame,
     beforeTokens,
     provider: agent.provider,
+    pricing: pricingOf(agent, { inputTokens, outputTokens: POLICY.compaction.summaryTokens }),
     request: {
       model: agent.model,
       instructions: SUMMARY_INSTRUCTIONS,
-      messages: [
-        summaryRequest(
-          view.summary ? [view.summary, ...older] : older,
-          (contextTokens * POLICY.compaction.requestShare) / 2 ** shrinks,
-        ),
-      ],
+      messages: [message],
       tools: [],
       watchRepetition: true,
       outputTokens: POLICY.compaction.summaryTokens,

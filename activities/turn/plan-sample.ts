@@ -17,6 +17,7 @@ import type { StoredTool } from '../store/schema.ts';
 import { ancestorsAmong, chainOn, type Link, loadChain } from '../store/transcript.ts';
 import { readOutput } from '../tools/read-output.ts';
 import { inputText } from './input-text.ts';
+import { type Pricing, pricingOf } from './pricing.ts';
 import { resultMessages } from './results.ts';
 
 /** Everything about a sample that is decided before a byte is sent. */
@@ -32,6 +33,7 @@ export interface SamplePlan {
   readonly tools: readonly StoredTool[];
   readonly permissions: Permissions;
   readonly request: ModelRequest;
+  readonly pricing: Pricing;
   /** Set where no request is made: the context does not fit. */
   readonly refusal: SampleOutcome | null;
 }
@@ -63,6 +65,7 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     request.agent,
     String(request.outputTokens),
   );
+  const { outputTokens } = request;
   return {
     owner,
     key,
@@ -78,10 +81,11 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
       instructions: agent.instructions,
       messages: built.messages,
       tools,
-      outputTokens: request.outputTokens,
+      outputTokens,
       watchRepetition: request.watchRepetition,
       idempotencyKey: sha256('http', key).slice(0, 40),
     },
+    pricing: pricingOf(agent, { inputTokens: built.estimateTokens, outputTokens }),
     refusal: built.fits ? null : { kind: built.misfit, head, estimateTokens: built.estimateTokens },
   };
 }

@@ -1,5 +1,5 @@
 import type { SampleRequest } from '../../workflows/core/requests.ts';
-import type { SampleOutcome, Usage } from '../../workflows/core/sample-outcome.ts';
+import type { SampleOutcome, TokenUsage, Usage } from '../../workflows/core/sample-outcome.ts';
 import type { CallRef } from '../../workflows/core/tools.ts';
 import type { Message, ToolCall } from '../../workflows/core/transcript.ts';
 import type { Deps } from '../deps.ts';
@@ -24,7 +24,7 @@ export function replyLink(plan: SamplePlan, result: ModelResult): Link | null {
   return chainOn({ hash: plan.head, depth: plan.depth }, [body], estimateMessage)[0] ?? null;
 }
 
-function assistantMessage(plan: SamplePlan, reply: ModelReply & { readonly usage: Usage }, cut: boolean): Message {
+function assistantMessage(plan: SamplePlan, reply: ModelReply & { readonly usage: TokenUsage }, cut: boolean): Message {
   return {
     kind: 'assistant',
     text: reply.text,
@@ -39,7 +39,7 @@ function assistantMessage(plan: SamplePlan, reply: ModelReply & { readonly usage
 }
 
 /** The provider's count of what the next request has of this one: reasoning only where it goes back. */
-function measured(reply: ModelReply, usage: Usage): { measuredTokens?: number } {
+function measured(reply: ModelReply, usage: TokenUsage): { measuredTokens?: number } {
   if (!usage.complete) return {};
   const reasoning = Object.keys(reply.extra).length > 0 ? 0 : usage.reasoningTokens;
   return { measuredTokens: usage.inputTokens + usage.outputTokens - reasoning };
@@ -105,11 +105,15 @@ const CUT_OFF = {
 /** The outcome for the core; its head is the reply where there is one. */
 export function toOutcome(
   plan: SamplePlan,
-  reply: Link | null,
-  calls: readonly PlannedCall[],
-  result: ModelResult,
-  hooks: Pick<Deps['hooks'], 'has'>,
+  got: {
+    readonly reply: Link | null;
+    readonly calls: readonly PlannedCall[];
+    readonly result: ModelResult;
+    readonly usage: Usage;
+    readonly hooks: Pick<Deps['hooks'], 'has'>;
+  },
 ): SampleOutcome {
+  const { reply, calls, result, usage, hooks } = got;
   const head = reply?.hash ?? plan.head;
   switch (result.kind) {
     case 'reply':
@@ -119,15 +123,15 @@ export function toOutcome(
         finish: result.finish,
         empty: reply === null,
         calls: calls.map((each) => each.ref),
-        usage: result.usage,
+        usage,
         ...(calls.length === 0 && hooks.has('StopGate') ? { stopGate: true } : {}),
       };
     case 'cut':
-      return { kind: 'cut', head };
+      return { kind: 'cut', head, usage };
     default: {
       // The note may quote the provider; it stays out of the history.
       const { note: _note, ...failure } = result;
-      return { ...failure, head };
+      return { ...failure, usage, head };
     }
   }
 }

@@ -2,7 +2,8 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { SampleRequest } from '../../workflows/core/requests.ts';
-import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
+import type { SampleOutcome, Usage } from '../../workflows/core/sample-outcome.ts';
+import { addUsage } from '../../workflows/core/usage.ts';
 import type { Deps } from '../deps.ts';
 import { beating, isCancelRequested } from '../heartbeat.ts';
 import type { ModelResult } from '../model/port.ts';
@@ -13,6 +14,7 @@ import { closeSample, dropDeltas, openSample } from '../store/samples.ts';
 import { DeltaWriter } from './delta-writer.ts';
 import { insist } from './insist.ts';
 import { openingEvents, planSample, type SamplePlan } from './plan-sample.ts';
+import { withCost } from './pricing.ts';
 import { closingEvents, type PlannedCall, replyLink, toCalls, toOutcome } from './reply.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 
@@ -32,7 +34,13 @@ export async function sample(deps: Deps, request: SampleRequest): Promise<Sample
     sample: plan.key,
     attempt,
     step: request.step,
-    request: plan.refusal ? null : { model: plan.request.model, outputCapTokens: plan.request.outputTokens },
+    request: plan.refusal
+      ? null
+      : {
+          model: plan.request.model,
+          outputCapTokens: plan.request.outputTokens,
+          worstMicroUsd: plan.pricing.worstMicroUsd,
+        },
     links: plan.links,
     joined: plan.joined,
     events: openingEvents(plan, request, attempt),
@@ -42,7 +50,8 @@ export async function sample(deps: Deps, request: SampleRequest): Promise<Sample
   deps.chains.add(plan.links);
   deps.notifier.moved(owner.stream);
   if (plan.refusal) return plan.refusal;
-  return await beating(attempt, () => ask({ deps, request, plan, attempt, planning: opened.plan }));
+  const { plan: planning, lostUsage } = opened;
+  return await beating(attempt, () => ask({ deps, request, plan, attempt, planning, lostUsage }));
 }
 
 /** A sample whose request is about to be sent. */
@@ -53,6 +62,8 @@ interface Asking {
   readonly attempt: string;
   /** Whether the session plans, as of the first commit. */
   readonly planning: boolean;
+  /** What earlier attempts of this activity spent; the turn hears of it with this one's outcome. */
+  readonly lostUsage: Usage;
 }
 
 async function ask(asking: Asking): Promise<SampleOutcome> {
@@ -75,10 +86,11 @@ async function ask(asking: Asking): Promise<SampleOutcome> {
 }
 
 async function close(asking: Asking, result: ModelResult, wasShown: boolean): Promise<SampleOutcome> {
-  const { deps, request, plan, attempt, planning } = asking;
+  const { deps, request, plan, attempt, planning, lostUsage } = asking;
   const reply = replyLink(plan, result);
   const calls = reply ? toCalls(deps, plan, reply, result, planning) : [];
-  const outcome = toOutcome(plan, reply, calls, result, deps.hooks);
+  const usage = withCost(result.usage, plan.pricing);
+  const outcome = toOutcome(plan, { reply, calls, result, usage: addUsage(usage, lostUsage), hooks: deps.hooks });
   const closing = {
     fence: request.fence,
     session: plan.owner.session,
@@ -87,7 +99,7 @@ async function close(asking: Asking, result: ModelResult, wasShown: boolean): Pr
     step: request.step,
     outcome,
     isFinal: outcome.kind === 'reply' || outcome.kind === 'cut',
-    usage: result.usage,
+    usage,
     wasShown,
     reply,
     calls: calls.map((each) => each.row),

@@ -1,4 +1,5 @@
 import type { Decider, Signal } from '../../workflows/core/ends.ts';
+import { costWords } from './cost-text.ts';
 import type { Dropped, Job, JobTurnEnd } from '../job.ts';
 import type { OpenJob } from '../runs.ts';
 
@@ -87,7 +88,8 @@ export function droppedLine(dropped: Dropped | null): string {
 export function usageLine({ step, usage }: JobTurnEnd): string {
   const cached = usage.cachedTokens > 0 ? ` (${usage.cachedTokens} cached)` : '';
   const known = usage.complete ? '' : ', at least';
-  return `${step} tool rounds, ${usage.inputTokens} tokens in${cached}, ${usage.outputTokens} out${known}`;
+  const cost = usage.microUsd === null ? '' : `, ${costWords(usage)}`;
+  return `${step} tool rounds, ${usage.inputTokens} tokens in${cached}, ${usage.outputTokens} out${known}${cost}`;
 }
 
 export function jobLine(job: Job, nowMs: number): string {

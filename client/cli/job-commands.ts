@@ -1,3 +1,4 @@
+import { costText } from './cost-text.ts';
 import { eventLine } from './event-line.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
 import { droppedLine, endLine, openJobLine, usageLine } from './format.ts';
@@ -48,6 +49,16 @@ export async function show(job: string, options: Common, output: Output): Promis
     const shown = (await runs.show(TENANT, job)) ?? noSuchJob(job);
     if (options.json) output.json(shown);
     else output.line(showText(shown, Date.now()));
+    return EXIT.ok;
+  });
+}
+
+export async function cost(id: string, options: Common, output: Output): Promise<number> {
+  return await withRuns(options.config, async (runs) => {
+    const report = await runs.cost(TENANT, id);
+    if (!report) throw new UsageError(`There is no job or session ${id}; \`pawl ps\` lists the open ones.`);
+    if (options.json) output.json({ id, ...report });
+    else output.line(costText(report));
     return EXIT.ok;
   });
 }

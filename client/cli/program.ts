@@ -1,7 +1,7 @@
 import { Argument, Command, InvalidArgumentError } from 'commander';
 import type { OutcomeAnswer } from '../../activities/store/schema.ts';
 import { approvals, decide, report } from './approval-commands.ts';
-import { cancel, events, ps, show, submit } from './job-commands.ts';
+import { cancel, cost, events, ps, show, submit } from './job-commands.ts';
 import type { Output } from './output.ts';
 import { migrate, serve, work } from './serve.ts';
 import { plan } from './session-commands.ts';
@@ -47,6 +47,7 @@ function addJobCommands(program: Command, output: Output, done: (code: number) =
     .option('-t, --ticket <number>', 'your own number or title of it')
     .option('-w, --workspace <folder>', 'a folder under the workspace root; a new one if left out')
     .option('--plan', 'plan first: it may change nothing but PLAN.md until `pawl plan <session> off`')
+    .option('--max-usd <amount>', 'what each turn may cost at most, in US dollars', toUsd)
     .option('-f, --follow', 'watch it, and leave with the exit code of its end')
     .option(...JSON_OUT)
     .option(...CONFIG)
@@ -66,6 +67,13 @@ function addJobCommands(program: Command, output: Output, done: (code: number) =
     .option(...JSON_OUT)
     .option(...CONFIG)
     .action(async (job: string, options: Flags) => done(await show(job, options, output)));
+  program
+    .command('cost')
+    .description('what a job or a session has cost so far, by model')
+    .argument('<job or session>')
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (id: string, options: Flags) => done(await cost(id, options, output)));
   program
     .command('events')
     .description('what happens in a job, until it comes to rest')
@@ -179,6 +187,7 @@ interface SubmitFlags extends Flags {
   ticket?: string;
   workspace?: string;
   plan?: boolean;
+  maxUsd?: number;
   follow?: boolean;
 }
 
@@ -209,6 +218,13 @@ function toPort(text: string): number {
   const port = toCount(text);
   if (port < 1 || port > 65_535) throw new InvalidArgumentError('It is not a port (1 to 65535).');
   return port;
+}
+
+function toUsd(text: string): number {
+  const usd = Number(text);
+  if (!/^\d{1,6}(\.\d{1,6})?$/.test(text) || usd === 0)
+    throw new InvalidArgumentError('It is not an amount like 0.50.');
+  return usd;
 }
 
 function toCount(text: string): number {

@@ -1,3 +1,4 @@
+import { costText } from './cost-text.ts';
 import type { ShownCall, ShownEffect, ShownJob } from '../show.ts';
 import { argumentSummary, droppedLine, duration, endLine, jobLine, oneLine, printable, usageLine } from './format.ts';
 
@@ -15,7 +16,7 @@ export function showText(shown: ShownJob, nowMs: number): string {
     if (turn.end) lines.push(`  ${usageLine(turn.end)}`);
   }
   if (effects.length > 0) lines.push('', 'effects', ...effects.map((effect) => effectLine(effect, calls)));
-  lines.push('', usageText(shown));
+  lines.push('', costText(shown.usage));
   if (shown.text !== null) lines.push('', printable(shown.text));
   return lines.join('\n');
 }
@@ -33,11 +34,4 @@ function effectLine(effect: ShownEffect, calls: readonly ShownCall[]): string {
   const about = call ? argumentSummary(call.arguments, 60) : '';
   const undo = effect.undo === null ? '' : `, undo ${effect.undo}`;
   return `  ${effect.state}${undo}  ${effect.effect}  ${oneLine(effect.tool, 40)} ${about}`.trimEnd();
-}
-
-function usageText({ usage }: ShownJob): string {
-  const cost = usage.costUsd === null ? '' : `, ${usage.costUsd.toFixed(4)} USD`;
-  const wasted = usage.wasted > 0 ? ` (${usage.wasted} wasted)` : '';
-  const open = usage.open > 0 ? `, usage of ${usage.open} not known` : '';
-  return `${usage.requests} model requests${wasted}, ${usage.inputTokens} tokens in, ${usage.outputTokens} out${cost}${open}`;
 }

@@ -32,6 +32,7 @@ export async function handIn(runs: Runs, ticket: Ticket): Promise<{ readonly job
       throw new UsageError(`The key ${key} was used for another ticket, job ${submitted.job}: take another key.`);
     case 'unknown_agent':
       throw new UsageError(`There is no agent ${submitted.asked}; known are ${submitted.known.join(', ')}.`);
+    case 'budget_refused':
     case 'workspace_refused':
       throw new UsageError(submitted.why);
   }

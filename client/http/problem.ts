@@ -21,6 +21,7 @@ const PROBLEMS = {
   'answer-misfit': { status: 422, title: 'The answer is not one to what was asked' },
   'bad-body': { status: 422, title: 'The body does not fit the schema' },
   'unknown-agent': { status: 422, title: 'There is no such agent' },
+  'budget-refused': { status: 422, title: 'The budget cannot be kept' },
   'workspace-refused': { status: 422, title: 'The workspace cannot be used' },
   internal: { status: 500, title: 'A fault of our own' },
   'engine-away': { status: 503, title: 'The engine cannot be reached' },

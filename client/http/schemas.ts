@@ -2,13 +2,30 @@ import { z } from '@hono/zod-openapi';
 import { JOB_STATES } from '../job.ts';
 import { PAGE } from '../read-jobs.ts';
 
-const Usage = z.object({
+const USAGE = {
   inputTokens: z.number(),
   cachedTokens: z.number(),
   outputTokens: z.number(),
   reasoningTokens: z.number(),
-  complete: z.boolean().openapi({ description: 'False where a provider never told.' }),
-});
+  complete: z.boolean().openapi({ description: 'False where a provider never told: then the rest is a lower bound.' }),
+  microUsd: z.number().int().nullable().openapi({ description: 'Millionths of a US dollar; null: no price is known.' }),
+  heldMicroUsd: z.number().int().openapi({ description: 'What may have been spent beyond that, at most.' }),
+};
+
+const Usage = z.object(USAGE);
+
+const SUM = {
+  ...USAGE,
+  requests: z.number().int(),
+  incomplete: z.number().int().openapi({ description: 'Requests whose usage is not known, or not yet.' }),
+  wasted: z
+    .number()
+    .int()
+    .openapi({ description: 'Requests that brought nothing that was kept; paid for all the same.' }),
+  wastedMicroUsd: z.number().int().nullable(),
+};
+
+const Cost = z.object({ ...SUM, models: z.array(z.object({ ...SUM, model: z.string() })).readonly() }).openapi('Cost');
 
 const End = z
   .object({
@@ -53,6 +70,7 @@ const JobSchema = z
 
 export const JobWithResult = JobSchema.extend({
   text: z.string().nullable().openapi({ description: 'What the model said last, once the turn has ended.' }),
+  cost: Cost.openapi({ description: 'Sums over all provider requests so far, and by model.' }),
 }).openapi('JobWithResult');
 
 export const JobPageSchema = z
@@ -78,6 +96,9 @@ export const SubmitBody = z
       .boolean()
       .optional()
       .openapi({ description: 'Plan first: nothing but PLAN.md may be changed until the plan flag is taken away.' }),
+    maxUsd: z.number().positive().max(1_000_000).optional().openapi({
+      description: 'What each turn may cost, in US dollars; needs known prices, and at most what the agent allows.',
+    }),
   })
   .openapi('SubmitJob');
 

@@ -27,6 +27,8 @@ describe('submit while the engine is away', () => {
 
   test.each([
     [{ agent: 'nobody' }, { kind: 'unknown_agent', asked: 'nobody', known: ['tester'] }],
+    // A budget that nobody could keep.
+    [{ maxUsd: 1 }, { kind: 'budget_refused', why: expect.stringContaining('No price of none is known') }],
     [{ workspace: '../etc' }, { kind: 'workspace_refused', why: expect.stringContaining('outside') }],
   ])('refuses %j before anything is stored', async (wish, refusal) => {
     expect(await at.runs.submit({ tenant: 'default', key: JSON.stringify(wish), text: 'x', ...wish })).toEqual(refusal);

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { addUsage, apply } from '../../workflows/core/apply.ts';
+import { apply } from '../../workflows/core/apply.ts';
 import type { End } from '../../workflows/core/ends.ts';
-import { NO_USAGE, type SampleOutcome } from '../../workflows/core/sample-outcome.ts';
+import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
 import { nextStep } from '../../workflows/core/next-step.ts';
 import type { BatchCall, Phase, TurnState } from '../../workflows/core/turn-state.ts';
-import { batch, CANCEL, CANCELLED, changed, COMPLETED, endOf, ref, reply, T0, turn, USAGE } from './fixtures.ts';
+import { batch, CANCEL, CANCELLED, changed, COMPLETED, endOf, ref, reply, T0, turn } from './fixtures.ts';
 
 const sampled = (outcome: SampleOutcome): TurnEvent => ({ kind: 'sampled', outcome, drained: 1, dice: 0.5, atMs: T0 });
 
@@ -217,16 +217,4 @@ describe('the clock', () => {
   ])('%s', (_name, state, atMs, runningMs, lastMs) => {
     expect(apply(state, { kind: 'rested', atMs })).toMatchObject({ runningMs, atMs: lastMs });
   });
-});
-
-test('usage adds up, and is incomplete for good once a part of it was', () => {
-  expect(addUsage(USAGE, USAGE)).toEqual({
-    inputTokens: 200,
-    cachedTokens: 80,
-    outputTokens: 20,
-    reasoningTokens: 6,
-    complete: true,
-  });
-  expect(addUsage({ ...NO_USAGE, complete: false }, USAGE).complete).toBe(false);
-  expect(addUsage(USAGE)).toEqual(USAGE);
 });

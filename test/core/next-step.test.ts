@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { End } from '../../workflows/core/ends.ts';
-import { chargedTokens, limitReached } from '../../workflows/core/limits.ts';
+import { limitReached } from '../../workflows/core/limits.ts';
 import { nextStep, type Step } from '../../workflows/core/next-step.ts';
 import { NO_USAGE } from '../../workflows/core/sample-outcome.ts';
 import type { TurnState } from '../../workflows/core/turn-state.ts';
+import { chargedTokens } from '../../workflows/core/usage.ts';
 import { batch, CANCEL, CANCELLED, COMPLETED, ref, T0, turn } from './fixtures.ts';
 
 const resting = { kind: 'resting', untilMs: T0 + 500, cause: 'stalled' } as const;
@@ -149,19 +150,60 @@ describe('a limit is used up when spent ≥ limit', () => {
     ['one step left', turn({ step: 2, limits: { maxSteps: 3 } }), null, '', 0, 0],
     ['tokens', turn({ usage, limits: { maxTokens: 70 } }), 'budget', 'tokens', 70, 70],
     ['one token left', turn({ usage, limits: { maxTokens: 71 } }), null, '', 0, 0],
+    [
+      'USD',
+      turn({ usage: { ...usage, microUsd: 120_000 }, limits: { maxMicroUsd: 120_000 } }),
+      'budget',
+      'usd',
+      0.12,
+      0.12,
+    ],
+    [
+      'a micro-dollar left',
+      turn({ usage: { ...usage, microUsd: 119_999 }, limits: { maxMicroUsd: 120_000 } }),
+      null,
+      '',
+      0,
+      0,
+    ],
+    // Trap: a provider that never tells its usage would run for ever on any budget.
+    [
+      'USD, by what unknown usage may have cost',
+      turn({
+        usage: { ...usage, complete: false, microUsd: 20_000, heldMicroUsd: 110_000 },
+        limits: { maxMicroUsd: 120_000 },
+      }),
+      'budget',
+      'usd',
+      0.12,
+      0.13,
+    ],
+    ['no price, so no budget', turn({ usage: { ...usage, microUsd: null } }), null, '', 0, 0],
     ['running time', turn({ runningMs: 60, limits: { maxRunningMs: 60 } }), 'deadline', 'running_ms', 60, 60],
     ['1 ms left', turn({ runningMs: 59, limits: { maxRunningMs: 60 } }), null, '', 0, 0],
     ['absolute end', turn({ limits: { notAfterMs: T0 } }), 'deadline', 'not_after', T0, T0],
     ['1 ms before it', turn({ limits: { notAfterMs: T0 + 1 } }), null, '', 0, 0],
     [
       'no limits at all',
-      turn({ step: 1e6, runningMs: 1e12, limits: { maxSteps: null, maxTokens: null, maxRunningMs: null } }),
+      turn({
+        step: 1e6,
+        runningMs: 1e12,
+        limits: { maxSteps: null, maxTokens: null, maxMicroUsd: null, maxRunningMs: null },
+      }),
       null,
       '',
       0,
       0,
     ],
     // The first that is used up is named: the order is part of the answer.
+    [
+      'tokens before USD',
+      turn({ usage: { ...usage, microUsd: 1 }, limits: { maxTokens: 1, maxMicroUsd: 1 } }),
+      'budget',
+      'tokens',
+      1,
+      70,
+    ],
     [
       'steps before tokens',
       turn({ step: 1, usage, limits: { maxSteps: 1, maxTokens: 1 } }),

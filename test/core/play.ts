@@ -46,6 +46,8 @@ const usages = record({
   outputTokens: fc.nat(500),
   reasoningTokens: fc.constant(0),
   complete: fc.boolean(),
+  microUsd: fc.nat(20_000),
+  heldMicroUsd: fc.nat(9_000),
 });
 const statuses = fc.oneof(
   { weight: 20, arbitrary: fc.constantFrom<CallStatus[]>('ok', 'error', 'stopped', 'unknown', 'denied') },
@@ -170,7 +172,9 @@ class World {
     this.#pick = pick;
     this.#rough = pick(fc.constantFrom, 5, 40, 95);
     this.#cancels = pick(fc.boolean);
-    const opened = turn({ limits: { maxSteps: pick(fc.nat, 8), maxTokens: 20_000, maxRunningMs: 3_600_000 } });
+    const opened = turn({
+      limits: { maxSteps: pick(fc.nat, 8), maxTokens: 20_000, maxMicroUsd: 200_000, maxRunningMs: 3_600_000 },
+    });
     this.#state = pick(fc.nat, 3) === 0 ? frozen({ ...opened, phase: carriedPhase }) : opened;
   }
 
@@ -227,7 +231,7 @@ class World {
     // A cancel cuts the stream, if it comes in time.
     const cut = this.#cancel && this.#pick(fc.boolean);
     const appended = !cut || this.#pick(fc.boolean);
-    const drawn: Bare = cut ? { kind: 'cut' } : this.#pick(outcomes, this.#rough);
+    const drawn: Bare = cut ? { kind: 'cut', usage: this.#pick(() => usages) } : this.#pick(outcomes, this.#rough);
     // Where nobody watches, nobody sees it.
     const unseen = drawn.kind === 'doom_loop' && !step.watchRepetition;
     const bare: Bare = unseen ? { kind: 'stalled', usage: drawn.usage } : drawn;

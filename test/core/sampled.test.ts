@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { apply } from '../../workflows/core/apply.ts';
 import type { End } from '../../workflows/core/ends.ts';
-import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
+import { NO_USAGE, type SampleOutcome } from '../../workflows/core/sample-outcome.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
 import { FRESH_TRIES, type TurnState } from '../../workflows/core/turn-state.ts';
+import { addUsage } from '../../workflows/core/usage.ts';
 import { changed, COMPLETED, endOf, ref, reply, T0, turn, USAGE } from './fixtures.ts';
 
 const sampled = (outcome: SampleOutcome): TurnEvent => ({ kind: 'sampled', outcome, drained: 1, dice: 0.5, atMs: T0 });
@@ -65,14 +66,14 @@ describe('a sample', () => {
     [
       'a cut stream that appended nothing leaves the inbox',
       before,
-      { kind: 'cut', head: 'h0' },
+      { kind: 'cut', head: 'h0', usage: NO_USAGE },
       { transition: 'continued' },
     ],
     [
       'a cut stream whose appends were committed does not append them again',
       before,
-      { kind: 'cut', head: 'h9' },
-      { ...taken, head: 'h9', usage: before.usage, transition: 'continued' },
+      { kind: 'cut', head: 'h9', usage: { ...USAGE, complete: false } },
+      { ...taken, head: 'h9', usage: addUsage(before.usage, { ...USAGE, complete: false }), transition: 'continued' },
     ],
   ])('%s', (_name, state, outcome, change) => {
     expect(changed(state, apply(state, sampled(outcome)))).toEqual(dropSame(state, change));

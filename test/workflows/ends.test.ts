@@ -9,7 +9,6 @@ import { turn as turnTable } from '../../activities/store/schema.ts';
 import { ChainCache } from '../../activities/store/transcript.ts';
 import { endTurn } from '../../activities/turn/end-turn.ts';
 import { callTools, hold, paced, type Reply, say, status } from '../../testing/index.ts';
-import { NO_USAGE } from '../../workflows/core/sample-outcome.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { conversations, userTexts } from '../support/conversations.ts';
 import { cancelTurn, cancelsOf, closedStatus, inMs, only, sessionHandle, turnHandle } from '../support/engine-facts.ts';
@@ -168,7 +167,7 @@ it('is written once, and the attempt that repeats it succeeds; another run is re
     signal: { name: 'model_stop' },
     phase: 'ending',
   } as const;
-  const request = (run: string) => ({ fence: { turn, run, isReset: false }, end, step: 0, usage: NO_USAGE });
+  const request = (run: string) => ({ fence: { turn, run, isReset: false }, end, step: 0 });
   await endTurn(deps as Deps, request(runId));
   await expect(endTurn(deps as Deps, request('another-run'))).rejects.toMatchObject({ code: 'turn.fenced' });
   expect(only(await at.events(session), 'turn.ended')).toEqual(only(before, 'turn.ended'));

@@ -1,9 +1,9 @@
-import type { Limits } from '../../workflows/core/policy.ts';
 import type { McpServers } from '../../activities/mcp/servers.ts';
 import type { SchemaRules } from '../../activities/model/lower-schema.ts';
 import type { ReasoningReturn } from '../../activities/model/wire-port.ts';
 import type { Tool } from '../../activities/tools/define-tool.ts';
 import type { HookDefinition, PermissionsDefinition } from './guards.ts';
+import type { LimitsDefinition, PricesDefinition } from './prices.ts';
 
 /** An agent, as a config file writes it. It is stored by content hash; a session keeps the one it began with. */
 export interface AgentDefinition {
@@ -17,7 +17,9 @@ export interface AgentDefinition {
   readonly tools: readonly string[];
   /** Whether somebody watches; only then may a limit be `null`. False if left out. */
   readonly attended?: boolean;
-  readonly limits?: Partial<Limits>;
+  readonly limits?: LimitsDefinition;
+  /** What its model costs; else what the config says of the model. Without a price there is no USD limit. */
+  readonly prices?: PricesDefinition;
   /** What its calls may do unasked; without it, the list of tools is the permission. */
   readonly permissions?: PermissionsDefinition;
   /** False: a conversation that becomes too long ends MAX_TOKENS instead of being summarized. */
@@ -47,6 +49,8 @@ export interface PawlDefinition {
   readonly agents: readonly AgentDefinition[];
   readonly tools?: readonly Tool[];
   readonly providers?: Readonly<Record<string, ProviderDefinition>>;
+  /** What models cost, by name; for agents that have no prices of their own. */
+  readonly prices?: Readonly<Record<string, PricesDefinition>>;
   /** Hosts, `host:port`, addresses or networks besides public ones that `http_get` and `http_request` may reach. */
   readonly network?: { readonly allow: readonly string[] };
   /** MCP servers by name; agents name their tools `mcp__<server>__<tool>` or `mcp__<server>__*`. */

@@ -9,12 +9,12 @@ import { createHooks, type Hooks } from '../../activities/gate/hooks.ts';
 import type { McpServers } from '../../activities/mcp/servers.ts';
 import { createRegistry, type Registry } from '../../activities/tools/registry.ts';
 import type { StoredAgent } from '../../activities/store/schema.ts';
-import { DEFAULT_LIMITS } from '../../workflows/core/policy.ts';
 import { SetupError } from '../setup-error.ts';
 import { DEFAULT_DEFINITION } from './default.ts';
 import type { AgentDefinition, PawlDefinition } from './define.ts';
 import { isRemoteToolOf, mcpShape, resolveMcp } from './mcp.ts';
 import { hookShape, permissionsShape, resolvePermissions } from './guards.ts';
+import { limitsShape, type PricesDefinition, pricesShape, resolveLimits, resolvePrices } from './prices.ts';
 import { resolveProviders, type Provider } from './providers.ts';
 
 /** A checked configuration with everything filled in. */
@@ -78,7 +78,6 @@ async function importDefinition(file: string): Promise<PawlDefinition> {
   return definition as PawlDefinition;
 }
 
-const limit = z.number().int().positive();
 const Shape = z.object({
   agents: z
     .array(
@@ -89,18 +88,8 @@ const Shape = z.object({
         instructions: z.string(),
         tools: z.array(z.string()),
         attended: z.boolean().optional(),
-        limits: z
-          .strictObject({
-            maxSteps: limit.nullable(),
-            maxTokens: limit.nullable(),
-            maxRunningMs: limit.nullable(),
-            notAfterMs: limit.nullable(),
-            outputTokens: limit,
-            contextTokens: limit,
-            workspaceWaitMs: limit,
-          })
-          .partial()
-          .optional(),
+        limits: limitsShape.optional(),
+        prices: pricesShape.optional(),
         permissions: permissionsShape.optional(),
         compaction: z.boolean().optional(),
       }),
@@ -122,6 +111,7 @@ const Shape = z.object({
       }),
     )
     .optional(),
+  prices: z.record(z.string(), pricesShape).optional(),
   hooks: z.array(hookShape).optional(),
   mcp: mcpShape.optional(),
   network: z.strictObject({ allow: z.array(z.string().min(1)) }).optional(),
@@ -139,7 +129,7 @@ export function resolveConfig(definition: PawlDefinition, file: string | null): 
   const mcp = resolveMcp(definition.mcp, file);
   const isTool = (name: string) => registry.names.includes(name) || isRemoteToolOf(mcp, name);
   const agents = definition.agents.map((agent) =>
-    resolveAgent(agent, { registry, isTool, providers: Object.keys(providers) }),
+    resolveAgent(agent, { registry, isTool, providers: Object.keys(providers), prices: definition.prices ?? {} }),
   );
   const twice = agents.find((agent, index) => agents.findIndex((other) => other.name === agent.name) !== index);
   if (twice) throw new SetupError(`The config has two agents named ${twice.name}; give each its own name.`);
@@ -175,10 +165,11 @@ function registryOf(definition: PawlDefinition, file: string | null): Registry {
 interface Known {
   readonly registry: Registry;
   readonly providers: readonly string[];
+  readonly prices: Readonly<Record<string, PricesDefinition>>;
   isTool(name: string): boolean;
 }
 
-function resolveAgent(agent: AgentDefinition, { registry, providers, isTool }: Known): StoredAgent {
+function resolveAgent(agent: AgentDefinition, { registry, providers, prices, isTool }: Known): StoredAgent {
   const { name, model, instructions, tools, attended = false, provider = 'openai' } = agent;
   if (!providers.includes(provider)) {
     throw new SetupError(`Agent ${name} names the provider ${provider}, which is not under providers in the config.`);
@@ -189,14 +180,11 @@ function resolveAgent(agent: AgentDefinition, { registry, providers, isTool }: K
       `Agent ${name} names the tool ${missing}, which there is not; known are ${registry.names.join(', ')}.`,
     );
   }
-  const limits = { ...DEFAULT_LIMITS, ...agent.limits };
-  const endless = (['maxSteps', 'maxTokens', 'maxRunningMs'] as const).find((key) => limits[key] === null);
-  if (endless && !attended) {
-    throw new SetupError(
-      `Agent ${name} has no ${endless}; only an attended agent may run without it: set attended: true.`,
-    );
-  }
+  const priceOf = agent.prices ?? prices[model];
+  const known = priceOf ? resolvePrices(priceOf) : null;
+  const limits = resolveLimits({ name, attended, model, limits: agent.limits, prices: known });
   const permissions = resolvePermissions(agent.permissions);
   const compaction = agent.compaction === false ? { compaction: false } : {};
-  return { name, provider, model, instructions, tools, attended, limits, permissions, ...compaction };
+  const stored = { name, provider, model, instructions, tools, attended, limits, permissions, ...compaction };
+  return known ? { ...stored, prices: { [model]: known } } : stored;
 }

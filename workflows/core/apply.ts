@@ -5,7 +5,7 @@ import type { End } from './ends.ts';
 import { endOfCode, endOfFuse, endOfReply, endOfReport, endOfUnknownEffect } from './endings.ts';
 import { afterFailure } from './failures.ts';
 import { POLICY } from './policy.ts';
-import { NO_USAGE, type SampleOutcome, type Usage } from './sample-outcome.ts';
+import type { SampleOutcome } from './sample-outcome.ts';
 import { beforeStop, stopGateAnswered } from './stop-gate.ts';
 import type { CallStatus } from './tools.ts';
 import type { TurnEvent } from './turn-event.ts';
@@ -18,6 +18,7 @@ import {
   type TurnState,
   withCalls,
 } from './turn-state.ts';
+import { addUsage } from './usage.ts';
 
 /** The next state. Pure: the same state and event always give the same answer. */
 export function apply(before: TurnState, event: TurnEvent): TurnState {
@@ -97,7 +98,7 @@ function sampled(state: TurnState, outcome: SampleOutcome, dice: number): TurnSt
     case 'reply':
       return replied(succeeded({ ...state, usage: addUsage(state.usage, outcome.usage) }, outcome.empty), outcome);
     case 'cut':
-      return { ...state, transition: 'continued' };
+      return { ...state, usage: addUsage(state.usage, outcome.usage), transition: 'continued' };
     case 'needs_compaction':
       return needsCompaction(state);
     case 'no_room':
@@ -207,15 +208,5 @@ function userCancel(state: TurnState): End {
     decidedBy: 'user',
     signal: { name: 'cancel_request' },
     phase: endPhaseOf(state.phase),
-  };
-}
-
-export function addUsage(a: Usage, b: Usage = NO_USAGE): Usage {
-  return {
-    inputTokens: a.inputTokens + b.inputTokens,
-    cachedTokens: a.cachedTokens + b.cachedTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
-    complete: a.complete && b.complete,
   };
 }

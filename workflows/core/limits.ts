@@ -1,11 +1,8 @@
 import type { End, LimitName } from './ends.ts';
-import type { Usage } from './sample-outcome.ts';
 import { endPhaseOf, type TurnState } from './turn-state.ts';
+import { chargedMicroUsd, chargedTokens } from './usage.ts';
 
-/** What a token budget counts: cached input is not charged again. */
-export function chargedTokens(usage: Usage): number {
-  return usage.inputTokens - usage.cachedTokens + usage.outputTokens;
-}
+const MICRO = 1_000_000;
 
 /** The end that a used-up budget asks for, or nothing. Used up means spent ≥ limit. */
 export function limitReached(state: TurnState): End | null {
@@ -15,6 +12,9 @@ export function limitReached(state: TurnState): End | null {
   if (reached(limits.maxSteps, state.step)) return aborted(state, 'max_steps', 'steps', limits.maxSteps, state.step);
   const tokens = chargedTokens(state.usage);
   if (reached(limits.maxTokens, tokens)) return aborted(state, 'budget', 'tokens', limits.maxTokens, tokens);
+  const microUsd = chargedMicroUsd(state.usage);
+  if (reached(limits.maxMicroUsd, microUsd))
+    return aborted(state, 'budget', 'usd', limits.maxMicroUsd / MICRO, microUsd / MICRO);
   if (reached(limits.maxRunningMs, state.runningMs))
     return aborted(state, 'deadline', 'running_ms', limits.maxRunningMs, state.runningMs);
   if (reached(limits.notAfterMs, state.atMs))

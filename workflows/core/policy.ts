@@ -74,6 +74,8 @@ export const POLICY = {
 export interface Limits {
   readonly maxSteps: number | null;
   readonly maxTokens: number | null;
+  /** In micro-USD (millionths of a US dollar); `null` where the agent has no prices. */
+  readonly maxMicroUsd: number | null;
   readonly maxRunningMs: number | null;
   /** Absolute end, ms since the epoch; off by default. */
   readonly notAfterMs: number | null;
@@ -88,6 +90,7 @@ export interface Limits {
 export const DEFAULT_LIMITS: Limits = {
   maxSteps: 100,
   maxTokens: 2_000_000,
+  maxMicroUsd: null,
   maxRunningMs: 6 * 3_600_000,
   notAfterMs: null,
   outputTokens: 8_192,

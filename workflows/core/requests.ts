@@ -1,6 +1,5 @@
 import type { CompactionCause } from './compact-outcome.ts';
 import type { End } from './ends.ts';
-import type { Usage } from './sample-outcome.ts';
 import type { Effect } from './tools.ts';
 import type { Reminder, Transition } from './turn-state.ts';
 
@@ -100,5 +99,4 @@ export interface EndTurnRequest {
   readonly fence: RunIdentity;
   readonly end: End;
   readonly step: number;
-  readonly usage: Usage;
 }

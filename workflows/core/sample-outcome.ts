@@ -1,7 +1,7 @@
 import type { CallRef } from './tools.ts';
 
-/** Tokens of one provider request. `complete` is false where the provider never told. */
-export interface Usage {
+/** Tokens of one provider request. `complete` is false where the provider never told, or not all. */
+export interface TokenUsage {
   readonly inputTokens: number;
   readonly cachedTokens: number;
   readonly outputTokens: number;
@@ -9,13 +9,23 @@ export interface Usage {
   readonly complete: boolean;
 }
 
-export const NO_USAGE: Usage = {
+/** Tokens and what they cost, in micro-USD (millionths of a US dollar). */
+export interface Usage extends TokenUsage {
+  /** What is known to have been spent; null where there is no price. */
+  readonly microUsd: number | null;
+  /** What requests whose usage is not known may have cost beyond that: a USD budget counts it as spent. */
+  readonly heldMicroUsd: number;
+}
+
+export const NO_TOKENS: TokenUsage = {
   inputTokens: 0,
   cachedTokens: 0,
   outputTokens: 0,
   reasoningTokens: 0,
   complete: true,
 };
+
+export const NO_USAGE: Usage = { ...NO_TOKENS, microUsd: 0, heldMicroUsd: 0 };
 
 /** Why the model's stream stopped, as far as the label can be believed. */
 export type Finish = 'stop' | 'tool_calls' | 'length' | 'content_filter';
@@ -49,6 +59,6 @@ export type SampleOutcome = { readonly head: string } & (
   | { readonly kind: 'needs_compaction'; readonly estimateTokens: number }
   | { readonly kind: 'no_room'; readonly estimateTokens: number }
   | { readonly kind: 'attempts_lost'; readonly attempts: number }
-  | { readonly kind: 'cut' }
+  | { readonly kind: 'cut'; readonly usage: Usage }
   | (ProviderFailure & { readonly usage: Usage })
 );

@@ -6,7 +6,7 @@ import { openSample } from '../../../activities/store/samples.ts';
 import { turn } from '../../../activities/store/schema.ts';
 import { type TurnEnding, writeEnd } from '../../../activities/store/turn-end.ts';
 import type { End } from '../../../workflows/core/ends.ts';
-import { id, linkOn, oneToken, type SeededTurn, USAGE, user } from './seed.ts';
+import { id, linkOn, oneToken, type SeededTurn, user } from './seed.ts';
 
 export const COMPLETED: End = {
   reason: 'COMPLETED',
@@ -29,7 +29,6 @@ export async function end(db: Db, on: SeededTurn, how: End, change: Partial<Turn
   const ending: TurnEnding = {
     end: how,
     step: 3,
-    usage: USAGE,
     recordedBy: 'turn',
     author,
     owed: [],

@@ -16,7 +16,7 @@ import {
   seedCalls,
   type SeededTurn,
   seedTurn,
-  USAGE,
+  TOKENS,
   user,
 } from './seed.ts';
 
@@ -134,7 +134,7 @@ describe('after a reset the older run', () => {
     });
     await expect(closeSample(at.db, closing(old, { attempt: oldAttempt }))).rejects.toMatchObject(FENCED);
     expect(await at.db.select().from(usage).where(eq(usage.attempt, oldAttempt))).toMatchObject([
-      { ...USAGE, wasted: true, closedAt: expect.any(Date) },
+      { ...TOKENS, costMicroUsd: 79, wasted: true, closedAt: expect.any(Date) },
     ]);
     expect((await journal(at.db, old.session)).at(-1)).toMatchObject({
       kind: 'stream.ended',
@@ -174,7 +174,7 @@ describe('after the end', () => {
     await end(seeded);
     await expect(closeSample(at.db, closing(seeded, { attempt }))).rejects.toMatchObject(ENDED);
     expect(await at.db.select().from(usage).where(eq(usage.attempt, attempt))).toMatchObject([
-      { ...USAGE, wasted: true },
+      { ...TOKENS, costMicroUsd: 79, wasted: true },
     ]);
     const { turn: turnId, session } = seeded;
     const { status } = await finishCall(at.db, {

@@ -1,7 +1,14 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { closeLostAttempts, closeSample, openSample, streamEnded } from '../../../activities/store/samples.ts';
+import {
+  closeLostAttempts,
+  closeSample,
+  openSample,
+  streamEnded,
+  UNKNOWN_USAGE,
+} from '../../../activities/store/samples.ts';
 import { call, commit, effect, input, turn, usage } from '../../../activities/store/schema.ts';
+import { NO_USAGE } from '../../../workflows/core/sample-outcome.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
 import {
   atOnce,
@@ -15,6 +22,7 @@ import {
   replyOutcome,
   said,
   seedTurn,
+  TOKENS,
   USAGE,
   user,
 } from './seed.ts';
@@ -31,7 +39,7 @@ const headOf = async (turnId: string) => (await at.db.select().from(turn).where(
 test('an open attempt counts as the worst case until it is closed, with what it used', async () => {
   const seeded = await seedTurn(at.db);
   const one = { sample: id(), attempt: id('att') };
-  expect(await open(at.db, seeded, one)).toEqual({ kind: 'opened', lost: 0, plan: false });
+  expect(await open(at.db, seeded, one)).toMatchObject({ kind: 'opened', lost: 0, lostUsage: NO_USAGE, plan: false });
   expect(await usageOf(one.attempt)).toMatchObject({
     outputCapTokens: 100,
     closedAt: null,
@@ -41,7 +49,8 @@ test('an open attempt counts as the worst case until it is closed, with what it 
   const last = closing(seeded, one);
   expect(await closeSample(at.db, { ...last, events: [streamEnded(last, 'stop', null, 'h')] })).toEqual(last.outcome);
   expect(await usageOf(one.attempt)).toMatchObject({
-    ...USAGE,
+    ...TOKENS,
+    costMicroUsd: 79,
     outcome: 'reply',
     wasted: false,
     closedAt: expect.any(Date),
@@ -50,23 +59,47 @@ test('an open attempt counts as the worst case until it is closed, with what it 
   expect(await kinds(at.db, seeded.session)).toEqual(['job.submitted', 'turn.opened', 'stream.ended']);
 });
 
-test('usage that was never told is stored as unknown, never as zero', async () => {
+test('usage that was never told is stored as unknown, never as zero; a part that was told is kept', async () => {
   const seeded = await seedTurn(at.db);
-  const one = { sample: id(), attempt: id('att') };
-  await open(at.db, seeded, one);
-  await closeSample(at.db, closing(seeded, { ...one, usage: { ...USAGE, complete: false } }));
-  expect(await usageOf(one.attempt)).toMatchObject({
+  const untold = { sample: id(), attempt: id('att') };
+  await open(at.db, seeded, untold);
+  await closeSample(at.db, closing(seeded, { ...untold, usage: { ...UNKNOWN_USAGE, heldMicroUsd: 500 } }));
+  expect(await usageOf(untold.attempt)).toMatchObject({
     complete: false,
     inputTokens: null,
     outputTokens: null,
+    costMicroUsd: null,
     closedAt: expect.any(Date),
   });
+  const partly = { sample: id(), attempt: id('att') };
+  const on = { ...seeded, head: (await headOf(seeded.turn))! };
+  await open(at.db, on, partly);
+  await closeSample(at.db, closing(on, { ...partly, usage: { ...USAGE, complete: false, heldMicroUsd: 421 } }));
+  expect(await usageOf(partly.attempt)).toMatchObject({ ...TOKENS, complete: false, costMicroUsd: 79 });
+});
+
+// The turn hears of a lost attempt once, with the outcome of the next one: attempts of the same bytes share a key.
+test('what lost attempts may have cost is told to the attempt that follows, once', async () => {
+  const seeded = await seedTurn(at.db);
+  const sample = id();
+  const openNext = async (attempt: string) => {
+    const opened = await open(at.db, seeded, { sample, attempt });
+    return opened.kind === 'opened' ? opened.lostUsage : opened.kind;
+  };
+  expect(await openNext(`${sample}/1`)).toEqual(NO_USAGE);
+  expect(await openNext(`${sample}/2`)).toEqual({ ...UNKNOWN_USAGE, heldMicroUsd: 500 });
+  expect(await openNext(`${sample}/3`)).toEqual({ ...UNKNOWN_USAGE, heldMicroUsd: 1_000 });
+  const failure = { kind: 'stalled', head: seeded.head, usage: USAGE } as const;
+  const told = { sample, attempt: `${sample}/3`, outcome: failure, isFinal: false, reply: null };
+  await closeSample(at.db, closing(seeded, told));
+  expect(await openNext(`${sample}/4`)).toEqual(NO_USAGE);
+  expect(await openNext(`${sample}/5`)).toEqual({ ...UNKNOWN_USAGE, heldMicroUsd: 500 });
 });
 
 test('what a sample takes in is on the chain once, with its inputs', async () => {
   const seeded = await seedTurn(at.db);
   const link = linkOn(seeded.head, user('do it', seeded.input));
-  const request = { model: 'm', outputCapTokens: 1 };
+  const request = { model: 'm', outputCapTokens: 1, worstMicroUsd: null };
   const opening = { fence: seeded.fence, session: seeded.session, step: 0, request, links: [link], events: [] };
   const joined = [{ input: seeded.input, message: link.hash }];
   await openSample(at.db, { ...opening, sample: id(), attempt: id('att'), joined });
@@ -94,7 +127,12 @@ test('of two closings under one key the first stands; the other gets its outcome
   expect(await closeSample(at.db, lost)).toEqual(won.outcome);
   expect(await headOf(seeded.turn)).toBe(won.reply!.hash);
   expect(await usageOf(won.attempt)).toMatchObject({ wasted: false });
-  expect(await usageOf(lost.attempt)).toMatchObject({ ...USAGE, wasted: true, closedAt: expect.any(Date) });
+  expect(await usageOf(lost.attempt)).toMatchObject({
+    ...TOKENS,
+    costMicroUsd: 79,
+    wasted: true,
+    closedAt: expect.any(Date),
+  });
   expect((await journal(at.db, seeded.session)).slice(2)).toMatchObject([
     { kind: 'stream.ended', attempt: lost.attempt, reason: 'discarded' },
   ]);
@@ -145,7 +183,7 @@ test('a failure is not kept under the key: the next attempt makes its own reques
   await open(at.db, seeded, first);
   expect(await closeSample(at.db, first)).toEqual(failure);
   expect(await usageOf(first.attempt)).toMatchObject({ outcome: 'stalled', wasted: true });
-  expect(await open(at.db, seeded, { sample: first.sample, attempt: id('att') })).toEqual({
+  expect(await open(at.db, seeded, { sample: first.sample, attempt: id('att') })).toMatchObject({
     kind: 'opened',
     lost: 0,
     plan: false,
@@ -156,12 +194,12 @@ test('an attempt that died is closed by the next one, with its ends, and counted
   const seeded = await seedTurn(at.db);
   const sample = id();
   for (let n = 0; n < 9; n += 1)
-    expect(await open(at.db, seeded, { sample, attempt: `${sample}/${n}` })).toEqual({
+    expect(await open(at.db, seeded, { sample, attempt: `${sample}/${n}` })).toMatchObject({
       kind: 'opened',
       lost: n,
       plan: false,
     });
-  expect(await open(at.db, seeded, { sample, attempt: `${sample}/9` })).toEqual({
+  expect(await open(at.db, seeded, { sample, attempt: `${sample}/9` })).toMatchObject({
     kind: 'opened',
     lost: 9,
     plan: false,

@@ -14,7 +14,7 @@ import type { NewCall } from '../../../activities/store/turn-commit.ts';
 import type { InputKind } from '../../../workflows/core/inputs.ts';
 import type { JournalEvent } from '../../../workflows/core/journal.ts';
 import { DEFAULT_LIMITS } from '../../../workflows/core/policy.ts';
-import type { SampleOutcome, Usage } from '../../../workflows/core/sample-outcome.ts';
+import type { SampleOutcome, TokenUsage, Usage } from '../../../workflows/core/sample-outcome.ts';
 import type { Effect } from '../../../workflows/core/tools.ts';
 import type { Message } from '../../../workflows/core/transcript.ts';
 import { until } from '../../support/until.ts';
@@ -31,7 +31,15 @@ export const AGENT: StoredAgent = {
   limits: DEFAULT_LIMITS,
 };
 
-export const USAGE: Usage = { inputTokens: 70, cachedTokens: 20, outputTokens: 9, reasoningTokens: 4, complete: true };
+export const TOKENS: TokenUsage = {
+  inputTokens: 70,
+  cachedTokens: 20,
+  outputTokens: 9,
+  reasoningTokens: 4,
+  complete: true,
+};
+/** At a price of 1 USD for a million tokens of any kind. */
+export const USAGE: Usage = { ...TOKENS, microUsd: 79, heldMicroUsd: 0 };
 
 export function newJob(change: Partial<NewJob> = {}): NewJob {
   return {
@@ -129,7 +137,7 @@ export async function open(
   at: { readonly sample: string; readonly attempt: string },
   links: readonly Link[] = [],
 ) {
-  const request = { model: 'm', outputCapTokens: 100 };
+  const request = { model: 'm', outputCapTokens: 100, worstMicroUsd: 500 };
   return await openSample(db, {
     fence: turn.fence,
     session: turn.session,

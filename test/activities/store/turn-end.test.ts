@@ -1,12 +1,14 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { storeCancel } from '../../../activities/store/intake.ts';
+import { closeSample, openSample } from '../../../activities/store/samples.ts';
 import { cancel, outbox, session } from '../../../activities/store/schema.ts';
 import { ChainCache, loadChain } from '../../../activities/store/transcript.ts';
 import { HeadMoved, lockOpenTurn } from '../../../activities/store/turn-end.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
 import { asked, CANCELLED, COMPLETED, end, join, row } from './ending.ts';
-import { journal, kinds, type SeededTurn, seedTurn, USAGE } from './seed.ts';
+import { NO_USAGE, type Usage } from '../../../workflows/core/sample-outcome.ts';
+import { closing, id, journal, kinds, type SeededTurn, seedTurn, USAGE } from './seed.ts';
 
 let at: TestDatabase;
 beforeAll(async () => {
@@ -31,7 +33,7 @@ describe('the end of a turn', () => {
       endSignal: { name: 'model_stop' },
       endPhase: 'ending',
       endStep: 3,
-      endUsage: USAGE,
+      endUsage: NO_USAGE,
       endBy: null,
       endWhy: null,
       recordedBy: 'turn',
@@ -48,7 +50,7 @@ describe('the end of a turn', () => {
       evidence: { name: 'model_stop' },
       phase: 'ending',
       step: 3,
-      usage: USAGE,
+      usage: NO_USAGE,
       by: null,
       why: null,
       recordedBy: 'turn',
@@ -187,5 +189,42 @@ describe('cancels at the end', () => {
     const given = await answers(on);
     expect(given).toHaveLength(accepted);
     expect(given.every((each) => / (took|second)$/.test(each))).toBe(true);
+  });
+});
+
+describe('the usage of an end', () => {
+  const request = { model: 'm', outputCapTokens: 100 };
+
+  async function spend(on: SeededTurn, worstMicroUsd: number | null, used: Usage | null): Promise<void> {
+    const one = { sample: id(), attempt: id('att') };
+    const head = (await row(at.db, on)).head;
+    const at0 = { fence: on.fence, session: on.session, step: 0, links: [], joined: [], events: [] };
+    await openSample(at.db, { ...at0, ...one, request: { ...request, worstMicroUsd } });
+    if (used) await closeSample(at.db, closing({ ...on, head }, { ...one, usage: used, text: id() }));
+  }
+
+  test('is the sum of all its requests, whatever its reason', async () => {
+    const on = await seedTurn(at.db);
+    await spend(on, 500, USAGE);
+    await spend(on, 500, USAGE);
+    await end(at.db, on, CANCELLED);
+    const twice = { inputTokens: 140, cachedTokens: 40, outputTokens: 18, reasoningTokens: 8 };
+    expect((await row(at.db, on)).endUsage).toEqual({ ...twice, complete: true, microUsd: 158, heldMicroUsd: 0 });
+  });
+
+  // Trap: a request that nobody closed looks as if it had cost nothing.
+  test('counts a request that is still open as the worst case, and one that was told in part as the rest of it', async () => {
+    const on = await seedTurn(at.db);
+    await spend(on, 500, { ...USAGE, complete: false });
+    await spend(on, 500, null);
+    await end(at.db, on, COMPLETED);
+    expect((await row(at.db, on)).endUsage).toEqual({ ...USAGE, complete: false, heldMicroUsd: 921 });
+  });
+
+  test('has no cost where a request had no price', async () => {
+    const on = await seedTurn(at.db);
+    await spend(on, null, { ...USAGE, microUsd: null });
+    await end(at.db, on, COMPLETED);
+    expect((await row(at.db, on)).endUsage).toEqual({ ...USAGE, microUsd: null });
   });
 });

@@ -19,7 +19,7 @@ const END: JobTurnEnd = {
   signal: { name: 'model_stop' },
   phase: 'ending',
   step: 3,
-  usage: { ...NO_USAGE, inputTokens: 1200, outputTokens: 34 },
+  usage: { ...NO_USAGE, inputTokens: 1200, outputTokens: 34, microUsd: null },
   by: null,
   why: null,
   recordedBy: 'turn',
@@ -113,6 +113,9 @@ describe('an end in one line', () => {
     expect(usageLine(END)).toBe('3 tool rounds, 1200 tokens in, 34 out');
     expect(usageLine({ ...END, usage: { ...END.usage, cachedTokens: 7, complete: false } })).toBe(
       '3 tool rounds, 1200 tokens in (7 cached), 34 out, at least',
+    );
+    expect(usageLine({ ...END, usage: { ...END.usage, microUsd: 120_000, complete: false } })).toBe(
+      '3 tool rounds, 1200 tokens in, 34 out, at least, ≥ $0.12, incomplete',
     );
   });
 });

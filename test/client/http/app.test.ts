@@ -90,6 +90,15 @@ describe('what goes wrong is a problem document', () => {
       /outside/,
     ],
     [
+      'budget without a price',
+      refused({ kind: 'budget_refused', why: 'No price is known.' }),
+      '/v1/jobs',
+      TICKET,
+      422,
+      'budget-refused',
+      /price/,
+    ],
+    [
       'key conflict',
       refused({ kind: 'conflict', job: 'job_1' }),
       '/v1/jobs',

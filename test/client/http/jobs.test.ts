@@ -153,6 +153,6 @@ test('show has turns, calls and what was used', async () => {
     turns: [{ n: 1, end: { reason: 'COMPLETED' } }],
     calls: [{ tool: 'write_file', status: 'ok', step: 0 }],
     effects: [{ tool: 'write_file', state: 'succeeded' }],
-    usage: { requests: 2, open: 0, wasted: 0, inputTokens: 200, outputTokens: 20, costUsd: null },
+    usage: { requests: 2, incomplete: 0, wasted: 0, inputTokens: 200, outputTokens: 20, microUsd: null },
   });
 });
