@@ -1,6 +1,5 @@
 import { ActivityCancellationType, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
-import type { End } from './core/ends.ts';
 import { POLICY } from './core/policy.ts';
 import type { TurnArgs } from './messages.ts';
 
@@ -15,9 +14,14 @@ const heartbeating = {
 } as const;
 
 const { sample, compact } = proxyActivities<Activities>(heartbeating);
-const { endTurn } = proxyActivities<Activities>({ startToCloseTimeout: '30s', heartbeatTimeout: '10s', retry });
+const { endTurn } = proxyActivities<Activities>({
+  startToCloseTimeout: '30s',
+  heartbeatTimeout: '10s',
+  retry,
+  summary: 'end of the turn',
+});
 
-const { lookAtWait } = proxyActivities<Activities>({ startToCloseTimeout: '30s', retry });
+const { lookAtWait } = proxyActivities<Activities>({ startToCloseTimeout: '30s', retry, summary: 'look at a wait' });
 
 /** Activities of the turn that any worker may run. */
 export const store = { sample, compact, lookAtWait, endTurn };
@@ -44,16 +48,17 @@ export function undoing(queue: string, forMs: number): Pick<Acting, 'undoCall'> 
  * Short commits of the driver, but for hooks that are asked about a prompt. One that died with its worker is
  * missed by its heartbeat.
  */
-export const driver = proxyActivities<Activities>({ startToCloseTimeout: '10m', heartbeatTimeout: '10s', retry });
+export const driver = proxyActivities<Activities>({
+  startToCloseTimeout: '10m',
+  heartbeatTimeout: '10s',
+  retry,
+  summary: 'the queue of the session',
+});
 
 /** Recovery may have a lot to look at; it beats, so that it goes on soon after its worker died. */
 export const recovery = proxyActivities<Activities>({
   startToCloseTimeout: '5m',
   heartbeatTimeout: POLICY.heartbeat.timeoutMs,
   retry,
+  summary: 'recovery',
 });
-
-/** What an operator can list closed turns by. */
-export function endAttributes(end: End): Record<string, string[]> {
-  return { PawlEndReason: [end.reason], PawlEndDetail: [end.detail], PawlDecidedBy: [end.decidedBy] };
-}

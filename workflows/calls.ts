@@ -6,6 +6,7 @@ import type { TurnEvent } from './core/turn-event.ts';
 import { assistantOf, callsOf, type TurnState } from './core/turn-state.ts';
 import { cancelRequested, eventOfFailure } from './cancellation.ts';
 import { fenceOf } from './fence.ts';
+import { firstOf } from './first-of.ts';
 import type { TurnArgs } from './messages.ts';
 import { actingOn, store, undoing } from './activities.ts';
 
@@ -41,12 +42,6 @@ export async function runBatch(turn: Turn): Promise<Heard> {
   }
 }
 
-/** Most batches have one call; the engine's sandbox makes each promise of a race dear. */
-function firstOf<T>(works: readonly Promise<T>[]): Promise<T> {
-  const [only, ...others] = works;
-  return only && others.length === 0 ? only : Promise.race(works);
-}
-
 /** What is going to end has nothing to wait for; only what acts is waited for. */
 function dropWaits(turn: Turn, running: Map<number, unknown>): void {
   for (const { ref, state } of callsNow(turn)) {
@@ -74,7 +69,8 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
       const came = await runTool.executeWithOptions({ summary: tool }, [request]);
       if (typeof came === 'string') return { ordinal, heard: { kind: 'call_finished', ordinal, status: came } };
       turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs });
-      await condition(() => isAnswered(turn, ordinal), Math.max(1, came.untilMs - Date.now()));
+      const forMs = Math.max(1, came.untilMs - Date.now());
+      await condition(() => isAnswered(turn, ordinal), forMs, { summary: `call ${ordinal} is in doubt` });
       turn.record({ kind: 'outcome_heard', ordinal });
     }
   } catch (error) {
@@ -100,7 +96,9 @@ async function runWait(turn: Turn, { ordinal }: CallRef): Promise<CallHeard> {
       const seen = await store.lookAtWait({ ...request, interrupted: isInterrupted() });
       if (seen.kind === 'over') return { ordinal, heard: { kind: 'call_finished', ordinal, status: seen.status } };
       turn.record({ kind: 'wait_seen', ordinal, wait: seen.wait, untilMs: seen.untilMs });
-      await condition(() => isInterrupted() || isAnswered(turn, ordinal), Math.max(1, seen.untilMs - Date.now()));
+      const forMs = Math.max(1, seen.untilMs - Date.now());
+      const isOver = () => isInterrupted() || isAnswered(turn, ordinal);
+      await condition(isOver, forMs, { summary: `call ${ordinal} waits` });
     }
   } catch (error) {
     if (!isCancellation(error)) return { ordinal, heard: eventOfFailure(error) };

@@ -13,6 +13,6 @@ export async function recoveryWorkflow(): Promise<void> {
   for (let round = 0; round < ROUNDS; round += 1) {
     after = (await recovery.sweep(after)).after ?? null;
     // Where more turns are open than one look takes, the next one goes on at once.
-    if (after === null) await sleep(POLICY.recovery.everyMs);
+    if (after === null) await sleep(POLICY.recovery.everyMs, { summary: 'until the next sweep' });
   }
 }

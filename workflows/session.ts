@@ -5,6 +5,7 @@ import {
   getExternalWorkflowHandle,
   isCancellation,
   ParentClosePolicy,
+  setCurrentDetails,
   setHandler,
   startChild,
   WorkflowIdReusePolicy,
@@ -17,6 +18,7 @@ import { cancelRequested } from './cancellation.ts';
 import { POLICY } from './core/policy.ts';
 import { openTurn } from './core/turn-state.ts';
 import { forward, look, type SessionArgs, type TurnArgs, turnWorkflowId } from './messages.ts';
+import { isHistoryLong } from './history.ts';
 import { turnWorkflow } from './turn.ts';
 
 type Next = Awaited<ReturnType<Activities['advanceSession']>>;
@@ -45,6 +47,7 @@ export async function sessionWorkflow(args: SessionArgs): Promise<void> {
         case 'start': {
           const how = await startTurn(args, next);
           if (how !== 'over') started = next.turn.turn;
+          setCurrentDetails(`Turn ${next.turn.turn} runs.`);
           // It was given what joins it; a turn that somebody else started is told by the next look.
           if (how === 'started') await condition(() => noticed);
           break;
@@ -55,10 +58,11 @@ export async function sessionWorkflow(args: SessionArgs): Promise<void> {
           break;
         case 'idle':
           started = null;
-          if (!(await condition(() => noticed, POLICY.session.idleMs))) return;
+          setCurrentDetails('Idle: nothing is queued.');
+          if (!(await condition(() => noticed, POLICY.session.idleMs, { summary: 'idle' }))) return;
       }
       // A cancel in this activation would be lost; the next await hears it.
-      if (isLong() && !cancelRequested()) return await continueAsNew<typeof sessionWorkflow>(args);
+      if (isHistoryLong() && !cancelRequested()) return await continueAsNew<typeof sessionWorkflow>(args);
     }
   } catch (error) {
     if (!isCancellation(error)) throw error;
@@ -81,7 +85,11 @@ async function startTurn(args: SessionArgs, next: Next & { kind: 'start' }): Pro
         parentClosePolicy: ParentClosePolicy.ABANDON,
         workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
         workflowTaskTimeout: '10s',
-        searchAttributes: { PawlSession: [args.session], PawlAgent: [next.turn.agentName] },
+        searchAttributes: {
+          PawlSession: [args.session],
+          PawlAgent: [next.turn.agentName],
+          ...(next.turn.ticket === null ? {} : { PawlTicket: [next.turn.ticket] }),
+        },
         staticSummary: `turn of session ${args.session}`,
       }),
     );
@@ -116,9 +124,4 @@ async function ignoringGone(tell: () => Promise<void>): Promise<void> {
 async function cancelThrough(args: SessionArgs, toldWithin: (ms: number) => Promise<boolean>): Promise<void> {
   const turn = await driver.cancelTurnOfSession({ session: args.session, run: workflowInfo().runId });
   while (turn !== null && !(await driver.hasEnded(turn))) await toldWithin(CANCEL_LOOK_EVERY_MS);
-}
-
-function isLong(): boolean {
-  const { historyLength, continueAsNewSuggested } = workflowInfo();
-  return historyLength >= POLICY.continueAsNew.atHistoryEvents || continueAsNewSuggested;
 }

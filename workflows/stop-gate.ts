@@ -15,7 +15,9 @@ export async function askStopGate(
   { asks, blocks }: Step & { kind: 'stopGate' },
 ): Promise<Heard> {
   try {
-    const verdict = await actingOn(args).stopGate({ fence: fenceOf(args), head, asks, blocks });
+    const { stopGate } = actingOn(args);
+    const request = { fence: fenceOf(args), head, asks, blocks };
+    const verdict = await stopGate.executeWithOptions({ summary: 'stop gate' }, [request]);
     return { kind: 'stop_gate_answered', verdict };
   } catch (error) {
     if (isCancellation(error)) return { kind: 'stop_gate_answered', verdict: { kind: 'pass' } };

@@ -5,7 +5,6 @@ import {
   isCancellation,
   setHandler,
   sleep,
-  upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
 import { apply } from './core/apply.ts';
@@ -19,17 +18,21 @@ import type { TurnEvent } from './core/turn-event.ts';
 import { callsOf, type TurnState } from './core/turn-state.ts';
 import { cancelHeard, cancelRequested, eventOfFailure, turnFailure } from './cancellation.ts';
 import { answerWaits, approvalAnswered, forward, type TurnArgs, turnState } from './messages.ts';
-import { actingOn, endAttributes, store } from './activities.ts';
+import { actingOn, store } from './activities.ts';
 import { callsNow, type Heard, runBatch, type Turn, undo } from './calls.ts';
 import { fenceOf } from './fence.ts';
+import { isHistoryLong } from './history.ts';
 import { rest } from './rest.ts';
 import { askStopGate } from './stop-gate.ts';
+import { showEnd, showWait } from './visible.ts';
 
 /** One prompt-scoped run of steps. The decisions are in core/; here they meet the engine. */
 export async function turnWorkflow(args: TurnArgs): Promise<void> {
   let state = args.state;
+  let shown: string | null = null;
   const record = (heard: Heard) => {
     state = apply(state, { ...heard, atMs: Date.now() } as TurnEvent);
+    shown = showWait(shown, state);
   };
   // A cancel that came while a step ran is older than what the step brings, and wins over an end in it.
   const recordStep = (heard: Heard) => {
@@ -92,17 +95,17 @@ async function cleanupOver(turn: Turn, isDecided: () => boolean): Promise<End> {
   // A limit's end asks for a cancel itself: nothing is left to clean up, and no timer to start.
   if (isDecided()) return await new Promise<never>(() => {});
   turn.record({ kind: 'cancel_requested' });
-  await CancellationScope.nonCancellable(() => sleep(POLICY.cleanup.deadlineMs));
+  await CancellationScope.nonCancellable(() =>
+    sleep(POLICY.cleanup.deadlineMs, { summary: 'deadline of the cleanup' }),
+  );
   const { asked } = turn.state();
   if (!asked) throw turnFailure('turn.step_unknown');
   return asked.end;
 }
 
-/** A history stays short: a fresh run takes over at a step boundary, unless a cancel must be heard first. */
+/** A fresh run takes over at a step boundary, unless a cancel must be heard first. */
 function isLong(state: TurnState): boolean {
-  if (state.phase.kind !== 'ready' || state.asked) return false;
-  const { historyLength, continueAsNewSuggested } = workflowInfo();
-  return historyLength >= POLICY.continueAsNew.atHistoryEvents || continueAsNewSuggested;
+  return state.phase.kind === 'ready' && !state.asked && isHistoryLong();
 }
 
 async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Heard> {
@@ -138,11 +141,9 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
 async function gate(turn: Turn, step: Step & { kind: 'gate' }): Promise<Heard> {
   const { ordinal } = step;
   try {
-    const work = actingOn(turn.args).gate({
-      fence: fenceOf(turn.args),
-      assistant: turn.state().head,
-      ordinal,
-    });
+    const work = actingOn(turn.args).gate.executeWithOptions({ summary: `gate of call ${ordinal}` }, [
+      { fence: fenceOf(turn.args), assistant: turn.state().head, ordinal },
+    ]);
     return { kind: 'gated', ordinal, verdict: await work };
   } catch (error) {
     if (isCancellation(error)) return { kind: 'batch_returned' };
@@ -158,12 +159,11 @@ async function decisionOrExpiry(turn: Turn, step: Step & { kind: 'awaitDecision'
     return call?.state === 'asking' && call.untilMs > 0;
   };
   try {
-    if (step.forMs > 0) await condition(() => !waitsStill(), step.forMs);
-    return {
-      kind: 'decided',
-      ordinal,
-      decision: await actingOn(turn.args).settleApproval({ fence: fenceOf(turn.args), approval }),
-    };
+    if (step.forMs > 0) await condition(() => !waitsStill(), step.forMs, { summary: `approval ${approval}` });
+    const { settleApproval } = actingOn(turn.args);
+    const request = { fence: fenceOf(turn.args), approval };
+    const decision = await settleApproval.executeWithOptions({ summary: `approval ${approval}` }, [request]);
+    return { kind: 'decided', ordinal, decision };
   } catch (error) {
     if (isCancellation(error)) return { kind: 'batch_returned' };
     return eventOfFailure(error);
@@ -182,7 +182,10 @@ function takeAnswer(record: Turn['record'], approval: string): 'taken' {
 
 /** The end is written whatever else happens; then the workflow closes the way the end says. */
 async function finish(turn: Turn, end: End): Promise<void> {
-  if (end.reason === 'INTERRUPTED') throw turnFailure(`turn.${end.detail}`);
+  if (end.reason === 'INTERRUPTED') {
+    showEnd(end);
+    throw turnFailure(`turn.${end.detail}`);
+  }
   const { step } = turn.state();
   await CancellationScope.nonCancellable(async () => {
     try {
@@ -192,7 +195,7 @@ async function finish(turn: Turn, end: End): Promise<void> {
       throw turnFailure(heard.type);
     }
   });
-  upsertSearchAttributes(endAttributes(end));
+  showEnd(end);
   switch (engineStatusOf(end.reason)) {
     case 'completed':
       return;

@@ -7,6 +7,7 @@ import { askAfterEnds } from '../store/outcomes.ts';
 import { giveUpLostUndos } from '../store/undo.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { cancel, turn } from '../store/schema.ts';
+import { closeLeftStreams } from './close-streams.ts';
 import { recoverTurn } from './recover-turn.ts';
 import { settleLate } from './settle-late.ts';
 
@@ -37,6 +38,7 @@ export async function sweep(deps: Deps, after: string | null): Promise<Swept> {
   for (const { id } of open) {
     if (await isStamped(deps, id)) recovered += 1;
   }
+  await closeLeftStreams(deps);
   await settleLate(deps);
   await askAfterEnds(deps.database.db, AT_ONCE);
   await giveUpLostUndos(deps.database.db, AT_ONCE);

@@ -26,6 +26,8 @@ export interface OpenTurn {
   readonly turn: string;
   readonly agent: string;
   readonly agentName: string;
+  /** The submitter's number of it; null where there is none, or it may be more than a number. */
+  readonly ticket: string | null;
   readonly tools: string;
   readonly workspaceQueue: string;
   readonly head: string;
@@ -230,6 +232,9 @@ async function describeOpen(tx: Tx, row: SessionRow, open: TurnRow): Promise<Ope
   };
 }
 
+/** A title is content, which a history must not show. */
+const TICKET_NUMBER = /^[\w.:#/@-]{1,100}$/;
+
 function described(
   row: SessionRow,
   open: Pick<TurnRow, 'id' | 'agent' | 'tools' | 'baseHead'>,
@@ -239,6 +244,7 @@ function described(
     turn: open.id,
     agent: open.agent,
     agentName: pinned.name,
+    ticket: row.title !== null && TICKET_NUMBER.test(row.title) ? row.title : null,
     tools: open.tools,
     workspaceQueue: row.workspaceQueue,
     head: open.baseHead,

@@ -169,6 +169,7 @@ export function streamEnded(
   reason: StreamEnd,
   failure: ProviderFailure['kind'] | null,
   message: string | null,
+  note: string | null = null,
 ): NewEvent {
   const byModel = reason === 'stop' || reason === 'tool_calls' || reason === 'content_filter';
   return {
@@ -184,6 +185,7 @@ export function streamEnded(
       decidedBy: byModel ? 'model' : reason === 'cancelled' ? 'user' : 'runtime',
       signal: failure ?? reason,
       failure,
+      note,
       message,
       usage: at.usage,
     },

@@ -28,6 +28,8 @@ export interface TurnEnding {
   readonly author: EndAuthor;
   /** What the transcript is still owed, behind the head that the caller saw. */
   readonly owed: readonly Message[];
+  /** The batch that the end comes after, where nothing has told of its end yet. */
+  readonly batchEnd: NewEvent | null;
   readonly chain: readonly Link[];
   readonly tokensOf: (message: Message) => number;
   /** Whether hooks are to be told of an event. */
@@ -60,6 +62,7 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
     await recordEvents(tx, owner.session, [
       ...dropped,
       ...answers,
+      ...(ending.batchEnd ? [ending.batchEnd] : []),
       ...(headKept ? [headKept] : []),
       endEvent(owner, ending, { end, author, head, usage }),
     ]);

@@ -10,6 +10,7 @@ import { lateYesOf } from '../store/inputs.ts';
 import { readResults } from '../store/samples.ts';
 import { type Link, loadChain } from '../store/transcript.ts';
 import { type EndAuthor, HeadMoved, type TurnEnding, writeEnd } from '../store/turn-end.ts';
+import { batchEnded } from './batch-end.ts';
 import { inputText } from './input-text.ts';
 import { resultMessages } from './results.ts';
 import { stopReason } from './stop-gate.ts';
@@ -70,9 +71,9 @@ export async function writeTurnEnd(
   let { head } = owner;
   for (;;) {
     const chain = await loadChain(db, deps.chains, head);
-    const owed = await owedMessages(deps, owner.id, chain, facts.end);
+    const { owed, batchEnd } = await owedAtEnd(deps, owner.id, chain, facts.end);
     try {
-      await writeEnd(db, { ...facts, chain, owed, tokensOf: estimateMessage, reports: deps.hooks.has }, lock);
+      await writeEnd(db, { ...facts, chain, owed, batchEnd, tokensOf: estimateMessage, reports: deps.hooks.has }, lock);
       deps.notifier.moved(owner.stream);
       deps.reporter.wake();
       return;
@@ -84,13 +85,23 @@ export async function writeTurnEnd(
 }
 
 /** Results of the last calls that are not on the chain yet, and a marker where something was cut. */
-async function owedMessages(deps: Deps, turn: string, chain: readonly Link[], end: End): Promise<Message[]> {
+async function owedAtEnd(
+  deps: Deps,
+  turn: string,
+  chain: readonly Link[],
+  end: End,
+): Promise<Pick<TurnEnding, 'owed' | 'batchEnd'>> {
   const at = chain.findLastIndex(({ body }) => body.kind === 'assistant');
   const last = chain[at];
   const calls = last?.body.kind === 'assistant' ? last.body.calls.length : 0;
   const answered = chain.slice(at + 1).filter(({ body }) => body.kind === 'tool_result').length;
-  const results = last && calls > answered ? resultMessages(await readResults(deps.database.db, last.hash)) : [];
-  return [...results.slice(answered), ...(await carriedOutcome(deps, turn, chain)), ...marker(turn, end)];
+  const after = [...(await carriedOutcome(deps, turn, chain)), ...marker(turn, end)];
+  if (!last || calls <= answered) return { owed: after, batchEnd: null };
+  const rows = await readResults(deps.database.db, last.hash);
+  return {
+    owed: [...resultMessages(rows).slice(answered), ...after],
+    batchEnd: batchEnded({ turn, assistant: last.hash }, rows, end),
+  };
 }
 
 /** What became of the call that the turn opened with, where no sample has told it yet: it may have acted. */

@@ -16,6 +16,7 @@ import { readResults } from '../store/samples.ts';
 import type { StoredTool } from '../store/schema.ts';
 import { ancestorsAmong, chainOn, type Link, loadChain } from '../store/transcript.ts';
 import { readOutput } from '../tools/read-output.ts';
+import { batchEnded } from './batch-end.ts';
 import { inputText } from './input-text.ts';
 import { type Pricing, pricingOf } from './pricing.ts';
 import { resultMessages } from './results.ts';
@@ -28,6 +29,8 @@ export interface SamplePlan {
   readonly head: string;
   readonly depth: number;
   readonly links: readonly Link[];
+  /** The batch that is over now; null where there was none. */
+  readonly batchEnd: NewEvent | null;
   readonly joined: readonly { readonly input: string; readonly message: string }[];
   readonly provider: string;
   readonly tools: readonly StoredTool[];
@@ -45,7 +48,8 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     toolsOf(db, request.tools),
     loadChain(db, deps.chains, request.head),
   ]);
-  const bodies = await owedMessages(deps, request, chain, tools);
+  const results = request.results > 0 ? await resultsOf(deps, request) : [];
+  const bodies = await owedMessages(deps, { request, chain, tools, results });
   const depth = chain[chain.length - 1]?.depth ?? 0;
   const links = chainOn({ hash: request.head, depth }, bodies, estimateMessage);
   const head = links[links.length - 1]?.hash ?? request.head;
@@ -72,6 +76,7 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     head,
     depth: depth + links.length,
     links,
+    batchEnd: results.length > 0 ? batchEnded({ turn: owner.id, assistant: request.head }, results, null) : null,
     joined: links.flatMap(({ body, hash }) => (body.kind === 'user' ? [{ input: body.input, message: hash }] : [])),
     provider: agent.provider,
     tools,
@@ -90,16 +95,16 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
   };
 }
 
+interface Owed {
+  readonly request: SampleRequest;
+  readonly chain: readonly Link[];
+  readonly tools: readonly StoredTool[];
+  readonly results: Awaited<ReturnType<typeof resultsOf>>;
+}
+
 /** In this order: results of the last calls, inputs that wait for this turn, reminders that are due. */
-async function owedMessages(
-  deps: Deps,
-  request: SampleRequest,
-  chain: readonly Link[],
-  tools: readonly StoredTool[],
-): Promise<Message[]> {
-  const { db } = deps.database;
-  const results = request.results > 0 ? await resultsOf(deps, request) : [];
-  const inputs = await readInputs(db, request.inputs);
+async function owedMessages(deps: Deps, { request, chain, tools, results }: Owed): Promise<Message[]> {
+  const inputs = await readInputs(deps.database.db, request.inputs);
   const present = await inputsOnChain(deps, request.head, inputs, chain);
   return [
     ...resultMessages(
@@ -139,10 +144,8 @@ async function resultsOf({ database, calls }: Deps, { head, results }: SampleReq
 /** What the first commit tells: the batch that is over, inputs that joined, the sample that begins. */
 export function openingEvents(plan: SamplePlan, request: SampleRequest, attempt: string): NewEvent[] {
   const turn = plan.owner.id;
-  const batch: NewEvent[] =
-    request.results > 0 ? [batchEnded(turn, request.head, request.results, 'all_returned')] : [];
   return [
-    ...batch,
+    ...(plan.batchEnd ? [plan.batchEnd] : []),
     ...plan.joined.map(
       ({ input, message }): NewEvent => ({
         key: `joined/${message}`,
@@ -150,6 +153,7 @@ export function openingEvents(plan: SamplePlan, request: SampleRequest, attempt:
         event: { kind: 'input.joined', layer: 'turn', input, message },
       }),
     ),
+    // What is not sent has no stream, and so no end of one.
     ...(plan.refusal ? [] : [sampleStarted(plan, request, attempt)]),
   ];
 }
@@ -165,22 +169,6 @@ function sampleStarted(plan: SamplePlan, request: SampleRequest, attempt: string
       attempt,
       transition: request.transition,
       model: plan.request.model,
-    },
-  };
-}
-
-function batchEnded(turn: string, assistant: string, calls: number, reason: 'all_returned' | 'cancelled'): NewEvent {
-  return {
-    key: `batch/${assistant}`,
-    turn,
-    event: {
-      kind: 'batch.ended',
-      layer: 'batch',
-      reason,
-      calls,
-      detail: null,
-      decidedBy: reason === 'cancelled' ? 'user' : 'runtime',
-      signal: reason,
     },
   };
 }

@@ -181,10 +181,10 @@ export function endOfStream(
     case 'cut':
       return streamEnded(closing, 'cancelled', null, message);
     case 'stalled':
-      return streamEnded(closing, 'stalled', result.kind, null);
+      return streamEnded(closing, 'stalled', result.kind, null, result.note);
     case 'doom_loop':
-      return streamEnded(closing, 'discarded', result.kind, null);
+      return streamEnded(closing, 'discarded', result.kind, null, result.note);
     default:
-      return streamEnded(closing, 'error', result.kind, null);
+      return streamEnded(closing, 'error', result.kind, null, result.note);
   }
 }

@@ -20,6 +20,7 @@ const USAGE_END = {
   decidedBy: 'model',
   signal: 'stop',
   failure: null,
+  note: null,
   message: null,
   usage: UNKNOWN_USAGE,
 } as const;

@@ -64,6 +64,8 @@ export type JournalEvent =
       readonly attempt: string;
       readonly reason: StreamEnd;
       readonly failure: ProviderFailure['kind'] | null;
+      /** Error class, HTTP status and a short redacted first line; never more. */
+      readonly note: string | null;
       readonly message: string | null;
       readonly usage: Usage | null;
     } & EndRow)

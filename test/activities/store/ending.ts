@@ -32,6 +32,7 @@ export async function end(db: Db, on: SeededTurn, how: End, change: Partial<Turn
     recordedBy: 'turn',
     author,
     owed: [],
+    batchEnd: null,
     chain: [],
     tokensOf: oneToken,
     ...change,

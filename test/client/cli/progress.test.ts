@@ -21,7 +21,15 @@ const piece = (attempt: string, n: number, chunk: string, channel: 'text' | 'rea
   chunk,
 });
 
-const END = { detail: null, decidedBy: 'model', signal: 'stop', failure: null, message: null, usage: null } as const;
+const END = {
+  detail: null,
+  decidedBy: 'model',
+  signal: 'stop',
+  failure: null,
+  note: null,
+  message: null,
+  usage: null,
+} as const;
 const ended = (attempt: string, text: string | null) =>
   event({ kind: 'stream.ended', layer: 'stream', step: 0, attempt, reason: 'stop', ...END }, { text });
 const failed = event({

@@ -1,0 +1,62 @@
+import type { EffectState } from '../../activities/store/schema.ts';
+import type { Layer } from '../../workflows/core/journal.ts';
+import type { Effect } from '../../workflows/core/tools.ts';
+import type { JobTurnEnd } from '../job.ts';
+
+/** How one layer stands; an outer end is never implied by an inner one. Times are ISO. */
+export interface ChainLink {
+  readonly layer: Layer;
+  /** Null while it has no end. */
+  readonly reason: string | null;
+  readonly detail: string | null;
+  readonly decidedBy: string | null;
+  readonly signal: string | null;
+  readonly at: string | null;
+  readonly words: string;
+}
+
+/** What a turn that has no end does now. */
+export interface Doing {
+  /** `lost`: the store has it open and the engine has it closed; recovery writes its end. */
+  readonly kind: 'works' | 'rests' | 'waits' | 'retries' | 'lost' | 'not_known';
+  readonly since: string | null;
+  readonly until: string | null;
+  readonly attempt: number | null;
+  readonly words: string;
+}
+
+/** Something a person, or the world, is to answer. */
+export interface Waiting {
+  readonly id: string;
+  readonly for: 'approval' | 'outcome' | 'input' | 'event';
+  readonly tool: string;
+  readonly until: string;
+}
+
+/** A call of which nobody knows what it did to the world. */
+export interface UnknownEffect {
+  readonly key: string;
+  readonly tool: string;
+  readonly effect: Effect;
+  readonly state: EffectState;
+  readonly note: string | null;
+  readonly startedAt: string | null;
+}
+
+/** Why something is as it is, and what to do now: ids, codes and fixed sentences, no content. */
+export interface Why {
+  readonly id: string;
+  readonly session: string;
+  readonly job: string | null;
+  /** Null while none has opened. */
+  readonly turn: string | null;
+  readonly state: 'queued' | 'never_ran' | 'running' | 'ended';
+  /** From the last stream outwards. */
+  readonly chain: readonly ChainLink[];
+  readonly end: JobTurnEnd | null;
+  readonly doing: Doing | null;
+  readonly waitsFor: readonly Waiting[];
+  readonly unknownEffects: readonly UnknownEffect[];
+  /** What to do now, most urgent first. */
+  readonly advice: readonly string[];
+}
