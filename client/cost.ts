@@ -22,6 +22,7 @@ export interface CostReport extends UsageSum {
 
 /** What a job, or all of a session, has cost so far. Null where the tenant has neither of that id. */
 export async function costOf(db: Db, tenant: string, id: string): Promise<CostReport | null> {
+  if (!/^\w{1,80}$/.test(id)) return null;
   const found = await findJob(db, tenant, id);
   if (found) return await costOfInput(db, found.input);
   const [known] = await db

@@ -1,6 +1,7 @@
 import {
   type Client,
   isGrpcServiceError,
+  type WorkflowExecutionDescription,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
@@ -11,8 +12,10 @@ import {
   look,
   type SessionArgs,
   sessionWorkflowId,
+  turnState,
   turnWorkflowId,
 } from '../workflows/messages.ts';
+import type { TurnState } from '../workflows/core/turn-state.ts';
 import { EngineAway } from './faults.ts';
 
 export const ANSWER_LIMIT_MS = 5_000;
@@ -20,12 +23,33 @@ export const ANSWER_LIMIT_MS = 5_000;
 /** What the engine says of a turn's workflow. `unknown`: it knows no such workflow. */
 export type EngineState = 'running' | 'completed' | 'canceled' | 'failed' | 'terminated' | 'timed_out' | 'unknown';
 
+/** An activity that has not come back. Times are ISO. */
+export interface PendingActivity {
+  readonly type: string;
+  readonly attempt: number;
+  /** When its attempt started; null while none does. */
+  readonly startedAt: string | null;
+  /** Dotted type of what the attempt before failed with. */
+  readonly failure: string | null;
+}
+
+export interface TurnActivity {
+  readonly engine: EngineState;
+  /** Null where no worker answers for it. */
+  readonly state: TurnState | null;
+  readonly pending: readonly PendingActivity[];
+}
+
 /** The few things a client asks of the engine. Each throws EngineAway when it does not answer in time. */
 export interface ClientEngine {
   look(session: string): Promise<void>;
   /** False: the engine has no such turn running. */
   cancel(turn: string): Promise<boolean>;
   stateOf(turn: string): Promise<EngineState>;
+  /** What the engine and the turn's own workflow say of it. */
+  activityOf(turn: string): Promise<TurnActivity>;
+  /** How many workers ask this queue for workflows. */
+  workersOn(taskQueue: string): Promise<number>;
   /** Tells a turn that an approval has its answer. False: it does not wait for it, not yet or not any more. */
   approvalAnswered(turn: string, approval: string): Promise<boolean>;
   check(): Promise<void>;
@@ -49,6 +73,12 @@ export function clientEngine(client: Client, taskQueue: string, limitMs: number)
       const found = await ifKnown(ask, () => client.workflow.getHandle(turnWorkflowId(turn)).describe());
       return found === null ? 'unknown' : stateOfStatus(found.status.name);
     },
+    activityOf: (turn) => activityOf(client, ask, turn),
+    async workersOn(queue) {
+      const request = { namespace: client.options.namespace, taskQueue: { name: queue }, taskQueueType: WORKFLOWS };
+      const { pollers } = await ask(() => client.workflowService.describeTaskQueue(request));
+      return pollers?.length ?? 0;
+    },
     async approvalAnswered(turn, approval) {
       try {
         const handle = client.workflow.getHandle(turnWorkflowId(turn));
@@ -66,6 +96,35 @@ export function clientEngine(client: Client, taskQueue: string, limitMs: number)
       const { namespace } = client.options;
       await ask(() => client.workflowService.describeNamespace({ namespace }));
     },
+  };
+}
+
+/** `TASK_QUEUE_TYPE_WORKFLOW` of temporal/api/enums/v1/task_queue.proto. */
+const WORKFLOWS = 1;
+/** `PENDING_ACTIVITY_STATE_SCHEDULED` of temporal/api/enums/v1/workflow.proto: no attempt runs. */
+const SCHEDULED = 1;
+/** Without a worker a query is never answered. */
+const QUERY_LIMIT_MS = 2_000;
+
+async function activityOf(client: Client, ask: Ask, turn: string): Promise<TurnActivity> {
+  const handle = client.workflow.getHandle(turnWorkflowId(turn));
+  const found = await ifKnown(ask, () => handle.describe());
+  if (!found) return { engine: 'unknown', state: null, pending: [] };
+  const engine = stateOfStatus(found.status.name);
+  const query = () => client.withDeadline(Date.now() + QUERY_LIMIT_MS, () => handle.query(turnState));
+  const state = engine === 'running' ? await query().catch(() => null) : null;
+  return { engine, state, pending: (found.raw.pendingActivities ?? []).map(pendingOf) };
+}
+
+type Pending = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number];
+
+function pendingOf({ activityType, attempt, state, lastStartedTime, lastFailure }: Pending): PendingActivity {
+  const runs = state !== SCHEDULED && lastStartedTime;
+  return {
+    type: activityType?.name ?? 'unknown',
+    attempt: attempt ?? 1,
+    startedAt: runs ? new Date(Number(runs.seconds ?? 0) * 1_000).toISOString() : null,
+    failure: lastFailure ? (lastFailure.applicationFailureInfo?.type ?? 'lost') : null,
   };
 }
 

@@ -12,4 +12,5 @@ export type { PlanState } from './plan.ts';
 export type { JobPage, ListRequest } from './read-jobs.ts';
 export { createRuns, type JobWithResult, type OpenJob, type Runs, type RunsOptions } from './runs.ts';
 export type { ShownCall, ShownEffect, ShownJob, ShownTurn } from './show.ts';
+export type { ChainLink, Doing, UnknownEffect, Waiting, Why } from './why/report.ts';
 export type { Catalogue, Submission, Submitted } from './submit.ts';

@@ -18,6 +18,8 @@ import type { Job, JobEnd } from './job.ts';
 import { type OutsideEvent, reportEvent, type ReportedEvent } from './outside-events.ts';
 import { findJob, type JobPage, lastWords, listJobs, type ListRequest, openJobs } from './read-jobs.ts';
 import { type ShownJob, showJob } from './show.ts';
+import type { Why } from './why/report.ts';
+import { whyOf } from './why/why.ts';
 import { type Catalogue, type Submission, submitJob, type Submitted } from './submit.ts';
 
 export interface RunsOptions {
@@ -50,6 +52,8 @@ export interface Runs {
   events(tenant: string, job: string, request?: FollowRequest): AsyncGenerator<RunEvent, JobEnd | null, void>;
   cancel(tenant: string, job: string, request: CancelJob): Promise<CancelledJob | null>;
   show(tenant: string, job: string): Promise<ShownJob | null>;
+  /** Why a turn, a job or a session is as it is, and what to do now. */
+  why(tenant: string, id: string): Promise<Why | null>;
   /** What a job or a session has cost so far, by model. */
   cost(tenant: string, jobOrSession: string): Promise<CostReport | null>;
   /** Calls that wait for a person, oldest first. */
@@ -90,6 +94,7 @@ export function createRuns(options: RunsOptions): Runs {
         const found = await findJob(db, tenant, id);
         return found && (await showJob(db, found));
       }),
+    why: (tenant, id) => whyOf({ db, engine, taskQueue }, tenant, id),
     cost: (tenant, id) => onStore(() => costOf(db, tenant, id)),
     approvals: (tenant) => listApprovals(db, tenant),
     answer: (tenant, approval, reply) => replyToApproval({ db, engine }, { tenant, approval }, reply),

@@ -1,12 +1,4 @@
-import {
-  CancellationScope,
-  condition,
-  continueAsNew,
-  isCancellation,
-  setHandler,
-  sleep,
-  workflowInfo,
-} from '@temporalio/workflow';
+import { CancellationScope, condition, continueAsNew, isCancellation, setHandler, sleep } from '@temporalio/workflow';
 import { apply } from './core/apply.ts';
 import { compact } from './compact.ts';
 import { mayCompact } from './core/compaction.ts';

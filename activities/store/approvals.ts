@@ -159,9 +159,9 @@ function isOpenOutcome() {
 
 /**
  * What waits for a person or an event, oldest first: in open turns, left by turns that ended BLOCKED over it, and
- * outcomes that nobody else can tell.
+ * outcomes that nobody else can tell. `of`: in this turn only.
  */
-export async function openApprovals(db: Db, tenant: string): Promise<OpenWait[]> {
+export async function openApprovals(db: Db, tenant: string, of?: string): Promise<OpenWait[]> {
   const isLast = sql`not exists (select from pawl.turn later where later.session = ${turn.session} and later.n > ${turn.n})`;
   const isOutcome = sql`(${approval.asked}->>'kind' = 'outcome')`;
   const isQuestion = sql`${approval.asked}->>'kind' <> 'permission'`;
@@ -172,6 +172,7 @@ export async function openApprovals(db: Db, tenant: string): Promise<OpenWait[]>
     .where(
       and(
         isNull(approval.answer),
+        of === undefined ? undefined : eq(approval.turn, of),
         or(
           and(isOutcome, isOpenOutcome()),
           and(

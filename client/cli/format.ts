@@ -1,4 +1,4 @@
-import type { Decider, Signal } from '../../workflows/core/ends.ts';
+import { DECIDERS, signalWords } from '../why/signal-words.ts';
 import { costWords } from './cost-text.ts';
 import type { Dropped, Job, JobTurnEnd } from '../job.ts';
 import type { OpenJob } from '../runs.ts';
@@ -40,41 +40,11 @@ export function argumentSummary(raw: string, width: number): string {
   return oneLine(typeof shown[1] === 'string' ? shown[1] : JSON.stringify(shown[1]), width);
 }
 
-const DECIDERS: Readonly<Record<Decider, string>> = {
-  model: 'the model',
-  runtime: 'the runtime',
-  user: 'a user',
-  scheduler: 'the scheduler',
-};
-
-function signalText(signal: Signal): string {
-  switch (signal.name) {
-    case 'limit':
-      return `limit ${signal.limit}: ${signal.used} of ${signal.allowed}`;
-    case 'retries_spent':
-      return `${signal.cause} after ${signal.used} tries`;
-    case 'provider_answer':
-      return signal.status === undefined ? signal.cause : `${signal.cause}, HTTP ${signal.status}`;
-    case 'engine':
-      return `engine: ${signal.event}`;
-    case 'fault':
-      return `fault ${signal.type}`;
-    case 'cancel_request':
-    case 'approval':
-    case 'hook':
-      return signal.id === undefined ? signal.name : `${signal.name} ${signal.id}`;
-    case 'model_stop':
-    case 'model_refusal':
-    case 'model_report':
-      return signal.name;
-  }
-}
-
 /** Why it ended and who decided that, in one line. */
 export function endLine(end: JobTurnEnd): string {
   const who = end.by === null ? '' : ` (${oneLine(end.by, 60)})`;
   const why = end.why === null ? '' : `: “${oneLine(end.why, 120)}”`;
-  return `${end.reason}/${end.detail}, decided by ${DECIDERS[end.decidedBy]}${who}${why} [${signalText(end.signal)}]`;
+  return `${end.reason}/${end.detail}, decided by ${DECIDERS[end.decidedBy]}${who}${why} [${signalWords(end.signal)}]`;
 }
 
 /** What is said of a job that came to rest without a turn. */

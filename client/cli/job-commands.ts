@@ -1,3 +1,4 @@
+import type { JobTurnEnd } from '../job.ts';
 import { costText } from './cost-text.ts';
 import { eventLine } from './event-line.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
@@ -6,6 +7,7 @@ import type { Output } from './output.ts';
 import { showText } from './show-text.ts';
 import { handIn, TENANT, type Ticket, watch, whoami } from './ticket.ts';
 import { UsageError } from './usage-error.ts';
+import { whyText } from './why-text.ts';
 import { withRuns } from './with-runs.ts';
 
 interface Common {
@@ -15,7 +17,7 @@ interface Common {
 
 export async function submit(
   ticket: Ticket,
-  options: Common & { readonly follow?: boolean },
+  options: Common & { readonly follow: 'show' | 'wait' | null },
   output: Output,
 ): Promise<number> {
   return await withRuns(options.config, async (runs, interrupt) => {
@@ -23,7 +25,7 @@ export async function submit(
     if (options.json) output.json({ job, isNew });
     else output.line(isNew ? job : `${job}  (this key had brought it before)`);
     if (!options.follow) return EXIT.ok;
-    const quiet = options.json ? { ...output, write: () => {} } : output;
+    const quiet = options.json || options.follow === 'wait' ? { ...output, write: () => {} } : output;
     const end = await watch(runs, job, quiet, interrupt.signal);
     if (!end) return EXIT.interrupted;
     if (options.json) output.json(end);
@@ -49,8 +51,23 @@ export async function show(job: string, options: Common, output: Output): Promis
     const shown = (await runs.show(TENANT, job)) ?? noSuchJob(job);
     if (options.json) output.json(shown);
     else output.line(showText(shown, Date.now()));
-    return EXIT.ok;
+    return codeSoFar(shown.job);
   });
+}
+
+export async function why(id: string, options: Common, output: Output): Promise<number> {
+  return await withRuns(options.config, async (runs) => {
+    const found = await runs.why(TENANT, id);
+    if (!found) throw new UsageError(`There is no turn, job or session ${id}; \`pawl ps\` lists the open jobs.`);
+    if (options.json) output.json(found);
+    else output.line(whyText(found));
+    return codeSoFar(found);
+  });
+}
+
+/** The code of the end; 0 for what has none yet. */
+function codeSoFar({ end }: { readonly end: JobTurnEnd | null }): number {
+  return end ? exitCodeOf({ end }) : EXIT.ok;
 }
 
 export async function cost(id: string, options: Common, output: Output): Promise<number> {

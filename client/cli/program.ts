@@ -1,7 +1,7 @@
 import { Argument, Command, InvalidArgumentError } from 'commander';
 import type { OutcomeAnswer } from '../../activities/store/schema.ts';
 import { approvals, decide, report } from './approval-commands.ts';
-import { cancel, cost, events, ps, show, submit } from './job-commands.ts';
+import { cancel, cost, events, ps, show, submit, why } from './job-commands.ts';
 import type { Output } from './output.ts';
 import { migrate, serve, work } from './serve.ts';
 import { plan } from './session-commands.ts';
@@ -49,10 +49,12 @@ function addJobCommands(program: Command, output: Output, done: (code: number) =
     .option('--plan', 'plan first: it may change nothing but PLAN.md until `pawl plan <session> off`')
     .option('--max-usd <amount>', 'what each turn may cost at most, in US dollars', toUsd)
     .option('-f, --follow', 'watch it, and leave with the exit code of its end')
+    .option('--wait', 'wait for it silently, and leave with the exit code of its end')
     .option(...JSON_OUT)
     .option(...CONFIG)
-    .action(async (words: string[], { config, json, follow, ...ticket }: SubmitFlags) => {
-      done(await submit({ ...ticket, text: words.join(' ') }, { config, json, follow: follow === true }, output));
+    .action(async (words: string[], { config, json, follow, wait, ...ticket }: SubmitFlags) => {
+      const how = follow ? 'show' : wait ? 'wait' : null;
+      done(await submit({ ...ticket, text: words.join(' ') }, { config, json, follow: how }, output));
     });
   program
     .command('ps')
@@ -67,6 +69,13 @@ function addJobCommands(program: Command, output: Output, done: (code: number) =
     .option(...JSON_OUT)
     .option(...CONFIG)
     .action(async (job: string, options: Flags) => done(await show(job, options, output)));
+  program
+    .command('why')
+    .description('why it is as it is, from the last stream to the goal, and what to do now')
+    .argument('<turn, job or session>')
+    .option(...JSON_OUT)
+    .option(...CONFIG)
+    .action(async (id: string, options: Flags) => done(await why(id, options, output)));
   program
     .command('cost')
     .description('what a job or a session has cost so far, by model')
@@ -189,6 +198,7 @@ interface SubmitFlags extends Flags {
   plan?: boolean;
   maxUsd?: number;
   follow?: boolean;
+  wait?: boolean;
 }
 
 function addServers(program: Command, output: Output, done: (code: number) => void): void {

@@ -60,6 +60,8 @@ export function createApp(runs: Runs, options: AppOptions = {}): App {
 const METHODS = [
   ['/v1/jobs', 'GET, POST'],
   ['/v1/jobs/:id', 'GET'],
+  ['/v1/jobs/:id/why', 'GET'],
+  ['/v1/turns/:session/:n/why', 'GET'],
   ['/v1/jobs/:id/events', 'GET'],
   ['/v1/jobs/:id/cancel', 'POST'],
   ['/v1/approvals', 'GET'],

@@ -1,7 +1,7 @@
 import { refuse } from './problem.ts';
 import type { App } from './open-app.ts';
 import type { Runs } from '../runs.ts';
-import { cancelRoute, eventsRoute, getRoute, listRoute, submitRoute } from './routes.ts';
+import { cancelRoute, eventsRoute, getRoute, listRoute, submitRoute, whyJobRoute, whyTurnRoute } from './routes.ts';
 import { orNothing, sseBody } from './sse.ts';
 
 interface JobRouteOptions {
@@ -19,6 +19,18 @@ export function addJobRoutes(app: App, runs: Runs, options: JobRouteOptions): vo
   app.openapi(getRoute, async (c) => {
     const job = await runs.get(tenant, c.req.valid('param').id);
     return c.json(job ?? unknownJob(), 200);
+  });
+  app.openapi(whyJobRoute, async (c) => {
+    const why = await runs.why(tenant, c.req.valid('param').id);
+    return c.json(why && why.job === why.id ? why : unknownJob(), 200);
+  });
+  app.openapi(whyTurnRoute, async (c) => {
+    const { session, n } = c.req.valid('param');
+    const why = await runs.why(tenant, `${session}/${n}`);
+    return c.json(
+      why ?? refuse('unknown-turn', 'A turn reads <session>/<number>; turns of others are not shown.'),
+      200,
+    );
   });
   app.openapi(cancelRoute, async (c) => {
     const { by = 'api', ...request } = c.req.valid('json');

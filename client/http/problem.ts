@@ -12,6 +12,7 @@ const PROBLEMS = {
   'not-found': { status: 404, title: 'There is no such thing' },
   'unknown-job': { status: 404, title: 'There is no such job' },
   'unknown-session': { status: 404, title: 'There is no such session' },
+  'unknown-turn': { status: 404, title: 'There is no such turn' },
   'unknown-approval': { status: 404, title: 'There is no such approval' },
   'method-not-allowed': { status: 405, title: 'This address does not know that method' },
   'key-conflict': { status: 409, title: 'The Idempotency-Key was used for another body' },

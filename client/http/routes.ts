@@ -22,6 +22,8 @@ import {
   SubmitBody,
   SubmitHeaders,
   SubmittedSchema,
+  TurnPath,
+  WhySchema,
 } from './schemas.ts';
 
 const json = <S extends z.ZodType>(description: string, schema: S) => ({
@@ -70,6 +72,25 @@ export const getRoute = createRoute({
   summary: 'A job, its state, and its end once it has one',
   request: { params: JobPath },
   responses: { 200: json('The job', JobWithResult), ...problems(404) },
+});
+
+export const whyTurnRoute = createRoute({
+  method: 'get',
+  path: '/v1/turns/{session}/{n}/why',
+  operationId: 'whyTurn',
+  summary: 'Why a turn is as it is, and what to do now',
+  description: 'Ids, codes and fixed sentences only: no text of a ticket, a model or a tool.',
+  request: { params: TurnPath },
+  responses: { 200: json('The chain of ends, and advice', WhySchema), ...problems(404) },
+});
+
+export const whyJobRoute = createRoute({
+  method: 'get',
+  path: '/v1/jobs/{id}/why',
+  operationId: 'whyJob',
+  summary: 'The same for a job: its newest turn, or why it has none yet',
+  request: { params: JobPath },
+  responses: { 200: json('The chain of ends, and advice', WhySchema), ...problems(404) },
 });
 
 export const eventsRoute = createRoute({

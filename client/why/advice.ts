@@ -9,7 +9,7 @@ export interface Advice {
 type Table = { readonly [R in EndReason]: Readonly<Record<Extract<End, { reason: R }>['detail'], Advice>> };
 
 /** One entry for each way a turn can end: a row that is missing does not compile. */
-export const ADVICE: Table = {
+const ADVICE: Table = {
   COMPLETED: {
     final_answer: { means: 'The model gave its final answer.', now: 'Nothing: read the answer.' },
     refused: {
@@ -123,7 +123,7 @@ export const ADVICE: Table = {
     },
     unknown_outcome: {
       means: 'A call may or may not have taken effect, and nobody can say.',
-      now: 'Find out whether it did; nothing is repeated before you know. Then hand in what is left.',
+      now: 'Find out whether it did, and say so: `pawl approvals` lists the call, `pawl outcome` takes the answer. Nothing is repeated before.',
     },
     workspace_lost: {
       means: 'No worker has the files of its workspace.',

@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, inArray, isNull, sql } from 'drizzle-orm';
 import type { Db } from '../../activities/store/database.ts';
-import { approval, call, effect, event, input, job, session, turn, usage } from '../../activities/store/schema.ts';
+import { openApprovals } from '../../activities/store/approvals.ts';
+import { call, effect, event, input, job, session, turn, usage } from '../../activities/store/schema.ts';
 import type { InputStatus } from '../../workflows/core/inputs.ts';
 import type { JournalEvent, Layer } from '../../workflows/core/journal.ts';
 import { findJob } from '../read-jobs.ts';
@@ -18,8 +19,12 @@ export interface Subject {
   readonly input: { readonly status: InputStatus; readonly createdAt: Date } | null;
 }
 
+/** Ids are ours: whatever else stands in a request names nothing. */
+const ID = /^\w{1,80}(\/[1-9]\d{0,8})?$/;
+
 /** Null where the tenant has no turn, job or session of that id. A job, or a session, means its newest turn. */
 export async function findSubject(db: Db, tenant: string, id: string): Promise<Subject | null> {
+  if (!ID.test(id)) return null;
   const asked = await findJob(db, tenant, id);
   const at = asked
     ? { session: asked.job.session, where: asked.job.turn === null ? null : eq(turn.id, asked.job.turn) }
@@ -33,7 +38,7 @@ export async function findSubject(db: Db, tenant: string, id: string): Promise<S
   if (!owner) return null;
   const [row] = at.where ? await db.select().from(turn).where(at.where).orderBy(desc(turn.n)).limit(1) : [];
   if (!row && id.includes('/')) return null;
-  const source = row?.input ?? asked?.input ?? null;
+  const source = row?.origin ?? asked?.input ?? null;
   const [first] = await db
     .select({ job: job.id, status: input.status, createdAt: input.createdAt })
     .from(input)
@@ -109,18 +114,14 @@ export async function openTurnOf(db: Db, sessionId: string): Promise<string | nu
 
 const FOR = { permission: 'approval', outcome: 'outcome', question: 'input', event: 'event' } as const;
 
-/** What the turn asked for and nobody has answered. */
-export async function unanswered(db: Db, turnId: string): Promise<Waiting[]> {
-  const rows = await db
-    .select()
-    .from(approval)
-    .where(and(eq(approval.turn, turnId), isNull(approval.answer)))
-    .orderBy(asc(approval.createdAt));
-  return rows.map(({ id, asked, expiresAt }) => ({
+/** What the turn asked for, and may still be answered: after an end BLOCKED too. */
+export async function unanswered(db: Db, tenant: string, turnId: string): Promise<Waiting[]> {
+  const rows = await openApprovals(db, tenant, turnId);
+  return rows.map(({ id, asked, openUntil }) => ({
     id,
     for: FOR[asked.kind],
     tool: asked.tool,
-    until: expiresAt.toISOString(),
+    until: openUntil.toISOString(),
   }));
 }
 

@@ -292,6 +292,10 @@ describe.concurrent('killed without a word:', () => {
       endWhy: 'then a kill',
     });
     expect(only(await at.events(session), 'turn.ended')).toHaveLength(1);
+    // Nobody was left to write the batch's end: recovery did, once.
+    expect(only(await at.events(session), 'batch.ended')).toMatchObject([
+      { reason: 'cancelled', detail: 'terminated', decidedBy: 'user', calls: 1 },
+    ]);
     expect(await cancelsOf(at, `${session}/1`)).toMatchObject([{ id, answer: 'already_ended' }]);
   });
 });

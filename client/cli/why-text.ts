@@ -1,0 +1,20 @@
+import type { Why } from '../why/report.ts';
+import { oneLine } from './format.ts';
+
+const WIDTH = 400;
+
+/** The chain from the last stream to the goal, in words, and what to do now. */
+export function whyText(why: Why): string {
+  const { job, turn, session, state, chain, waitsFor, unknownEffects, advice } = why;
+  const named = [job, turn ?? `session ${session}`].filter((name) => name !== null).join(', ');
+  return [
+    `${named}: ${state.replace('_', ' ')}`,
+    ...chain.map(({ layer, words }) => `  ${layer.padEnd(6)}  ${oneLine(words, WIDTH)}`),
+    ...waitsFor.map((each) => `  waits   for ${each.for} ${each.id} (${oneLine(each.tool, 40)}) until ${each.until}`),
+    ...unknownEffects.map(
+      (each) => `  unknown ${oneLine(each.tool, 40)}, ${each.effect}, ${each.state}, call ${each.key.slice(0, 12)}`,
+    ),
+    'What to do now',
+    ...advice.map((each) => `  ${oneLine(each, WIDTH)}`),
+  ].join('\n');
+}
