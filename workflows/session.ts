@@ -88,7 +88,7 @@ async function startTurn(args: SessionArgs, next: Next & { kind: 'start' }): Pro
         searchAttributes: {
           PawlSession: [args.session],
           PawlAgent: [next.turn.agentName],
-          ...(next.turn.ticket === null ? {} : { PawlTicket: [next.turn.ticket] }),
+          ...(next.turn.ticket ? { PawlTicket: [next.turn.ticket] } : {}),
         },
         staticSummary: `turn of session ${args.session}`,
       }),

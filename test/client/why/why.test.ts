@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineTool } from '../../../activities/tools/define-tool.ts';
 import { whyText } from '../../../client/cli/why-text.ts';
 import { createApp } from '../../../client/http/app.ts';
 import { WhySchema } from '../../../client/http/schemas.ts';
@@ -10,6 +12,16 @@ import { cancelTurn, closedStatus, turnHandle, untilResting } from '../../suppor
 import { type TestHouse, testHouse } from '../../support/test-house.ts';
 import { until } from '../../support/until.ts';
 
+/** Nobody can say whether it happened. */
+const risky = defineTool({
+  name: 'risky',
+  description: 'Fails in a way that tells nothing.',
+  input: z.strictObject({}),
+  effect: 'once',
+  onUnknown: 'end',
+  run: () => Promise.reject(new Error('the answer was lost')),
+});
+
 const MARKER = 'the-customers-own-words';
 const talk = conversations();
 let at: TestHouse;
@@ -17,7 +29,8 @@ let runs: Runs;
 beforeAll(async () => {
   at = await testHouse({
     rules: talk.rules,
-    agent: { tools: ['ask_user', 'list_files', 'shell'] },
+    tools: [risky],
+    agent: { tools: ['ask_user', 'list_files', 'shell', 'risky'] },
     others: [{ name: 'one-step', limits: { maxSteps: 1 } }],
   });
   runs = createRuns(at.house);
@@ -98,6 +111,34 @@ describe('of a turn that has ended', () => {
     const batches = (await at.events(session)).filter(({ event }) => event.kind === 'batch.ended');
     expect(batches).toHaveLength(1);
   });
+});
+
+test('an effect that nobody knows comes first in the advice', { timeout: 60_000 }, async () => {
+  talk.on('risky', () => callTools([{ name: 'risky', arguments: {} }]));
+  const { session } = await at.submit('risky');
+  await at.ended(session, 1, 45_000);
+  const why = await ask(session);
+  const [unknown] = why.unknownEffects;
+  expect(unknown).toMatchObject({ tool: 'risky', effect: 'once', state: 'unknown' });
+  expect(why.end).toMatchObject({ reason: 'INTERRUPTED', detail: 'unknown_outcome', recordedBy: 'recovery' });
+  expect(why.advice).toHaveLength(2);
+  expect(why.advice[0]).toContain(`whether call ${unknown?.key.slice(0, 12)} took effect is not known`);
+  expect(why.advice[1]).toBe(
+    'Find out whether it did; nothing is repeated before you know. Then hand in what is left.',
+  );
+});
+
+// A title is content, which an operator's list must not show.
+test.each([
+  ['T-17', ['T-17']],
+  ['The login page is broken', undefined],
+])('a ticket %j is found by its number only', async (ticket, listed) => {
+  talk.on(ticket, () => say('Done.'));
+  const submitted = await runs.submit({ tenant: 'default', key: ticket, text: ticket, ticket });
+  if (submitted.kind !== 'accepted') throw new Error(submitted.kind);
+  await at.ended(submitted.session);
+  const { searchAttributes } = await turnHandle(at, `${submitted.session}/1`).describe();
+  expect(searchAttributes['PawlTicket']).toEqual(listed);
 });
 
 describe('of a turn that runs', () => {
