@@ -10,7 +10,10 @@ export function whyText(why: Why): string {
   return [
     `${named}: ${state.replace('_', ' ')}`,
     ...chain.map(({ layer, words }) => `  ${layer.padEnd(6)}  ${oneLine(words, WIDTH)}`),
-    ...waitsFor.map((each) => `  waits   for ${each.for} ${each.id} (${oneLine(each.tool, 40)}) until ${each.until}`),
+    ...waitsFor.map(
+      (each) =>
+        `  waits   for ${each.for} ${each.id} (${oneLine(each.tool, 40)})${each.until === null ? '' : ` until ${each.until}`}`,
+    ),
     ...unknownEffects.map(
       (each) => `  unknown ${oneLine(each.tool, 40)}, ${each.effect}, ${each.state}, call ${each.key.slice(0, 12)}`,
     ),

@@ -23,8 +23,8 @@ import {
   SubmitHeaders,
   SubmittedSchema,
   TurnPath,
-  WhySchema,
 } from './schemas.ts';
+import { WhySchema } from './why-schema.ts';
 
 const json = <S extends z.ZodType>(description: string, schema: S) => ({
   description,

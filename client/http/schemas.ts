@@ -27,7 +27,7 @@ const SUM = {
 
 const Cost = z.object({ ...SUM, models: z.array(z.object({ ...SUM, model: z.string() })).readonly() }).openapi('Cost');
 
-const End = z
+export const End = z
   .object({
     reason: z.enum(['COMPLETED', 'BLOCKED', 'MAX_TOKENS', 'ABORTED', 'ERROR', 'INTERRUPTED']),
     detail: z.string().openapi({ example: 'final_answer' }),
@@ -117,61 +117,6 @@ export const CancelBody = z
 export const CancelledSchema = z
   .object({ answer: z.enum(['took_request', 'already_ended', 'withdrawn']) })
   .openapi('CancelledJob');
-
-const Link = z.object({
-  layer: z.enum(['stream', 'batch', 'turn', 'driver', 'goal']),
-  reason: z.string().nullable(),
-  detail: z.string().nullable(),
-  decidedBy: z.string().nullable(),
-  signal: z.string().nullable(),
-  at: z.iso.datetime().nullable(),
-  words: z.string(),
-});
-
-export const WhySchema = z
-  .object({
-    id: z.string(),
-    session: z.string(),
-    job: z.string().nullable(),
-    turn: z.string().nullable(),
-    state: z.enum(['queued', 'never_ran', 'running', 'ended']),
-    chain: z.array(Link).readonly().openapi({ description: 'From the last stream outwards to the goal.' }),
-    end: End.nullable(),
-    doing: z
-      .object({
-        kind: z.enum(['works', 'rests', 'waits', 'retries', 'lost', 'not_known']),
-        since: z.iso.datetime().nullable(),
-        until: z.iso.datetime().nullable(),
-        attempt: z.number().int().nullable(),
-        words: z.string(),
-      })
-      .nullable()
-      .openapi({ description: 'What a turn that has not ended does now.' }),
-    waitsFor: z
-      .array(
-        z.object({
-          id: z.string(),
-          for: z.enum(['approval', 'outcome', 'input', 'event']),
-          tool: z.string(),
-          until: z.iso.datetime(),
-        }),
-      )
-      .readonly(),
-    unknownEffects: z
-      .array(
-        z.object({
-          key: z.string(),
-          tool: z.string(),
-          effect: z.string(),
-          state: z.string(),
-          note: z.string().nullable(),
-          startedAt: z.iso.datetime().nullable(),
-        }),
-      )
-      .readonly(),
-    advice: z.array(z.string()).readonly().openapi({ description: 'What to do now, most urgent first.' }),
-  })
-  .openapi('Why');
 
 export const TurnPath = z.object({
   session: z.string().openapi({ param: { name: 'session', in: 'path' } }),

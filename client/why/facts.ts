@@ -121,7 +121,7 @@ export async function unanswered(db: Db, tenant: string, turnId: string): Promis
     id,
     for: FOR[asked.kind],
     tool: asked.tool,
-    until: openUntil.toISOString(),
+    until: openUntil?.toISOString() ?? null,
   }));
 }
 

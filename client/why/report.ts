@@ -30,7 +30,8 @@ export interface Waiting {
   readonly id: string;
   readonly for: 'approval' | 'outcome' | 'input' | 'event';
   readonly tool: string;
-  readonly until: string;
+  /** Null: until it is answered. */
+  readonly until: string | null;
 }
 
 /** A call of which nobody knows what it did to the world. */

@@ -140,15 +140,16 @@ async function doingAdvice(deps: WhyDeps, { kind, until }: Doing): Promise<strin
 }
 
 function waitingAdvice(session: string, { id, tool, for: what, until }: Waiting): string {
+  const by = until === null ? '' : ` until ${until}`;
   switch (what) {
     case 'approval':
-      return `Decide on ${tool} until ${until}: \`pawl approve ${id}\` or \`pawl reject ${id}\`.`;
+      return `Decide on ${tool}${by}: \`pawl approve ${id}\` or \`pawl reject ${id}\`.`;
     case 'outcome':
-      return `Say what became of ${tool}: \`pawl outcome ${id} happened\`, \`absent\` or \`again\`.`;
+      return `Say what became of ${tool}${by}: \`pawl outcome ${id} happened\`, \`absent\` or \`again\`.`;
     case 'input':
-      return `Answer its question until ${until}: \`pawl reject ${id} -m "…"\`.`;
+      return `Answer its question${by}: \`pawl reject ${id} -m "…"\`.`;
     case 'event':
-      return `Report its event until ${until}: \`pawl report ${session} <event>\`; \`pawl approvals\` names it.`;
+      return `Report its event${by}: \`pawl report ${session} <event>\`; \`pawl approvals\` names it.`;
   }
 }
 

@@ -250,7 +250,7 @@ const ENDS: readonly (readonly [end: Ended, words: string, now: string])[] = [
       signal: { name: 'fault', type: 'turn.unknown_outcome' },
     },
     'INTERRUPTED/unknown_outcome: A call may or may not have taken effect, and nobody can say. Decided by the runtime, on fault turn.unknown_outcome; it was at ending, after 1 tool round.',
-    'Find out whether it did; nothing is repeated before you know. Then hand in what is left.',
+    'Find out whether it did, and say so: `pawl approvals` lists the call, `pawl outcome` takes the answer. Nothing is repeated before.',
   ],
   [
     {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineTool } from '../../../activities/tools/define-tool.ts';
 import { whyText } from '../../../client/cli/why-text.ts';
 import { createApp } from '../../../client/http/app.ts';
-import { WhySchema } from '../../../client/http/schemas.ts';
+import { WhySchema } from '../../../client/http/why-schema.ts';
 import { createRuns, type Runs, type Why } from '../../../client/index.ts';
 import { callTools, countToolResults, hold, paced, say, status } from '../../../testing/index.ts';
 import { conversations } from '../../support/conversations.ts';
@@ -121,11 +121,13 @@ test('an effect that nobody knows comes first in the advice', { timeout: 60_000 
   const [unknown] = why.unknownEffects;
   expect(unknown).toMatchObject({ tool: 'risky', effect: 'once', state: 'unknown' });
   expect(why.end).toMatchObject({ reason: 'INTERRUPTED', detail: 'unknown_outcome', recordedBy: 'recovery' });
-  expect(why.advice).toHaveLength(2);
-  expect(why.advice[0]).toContain(`whether call ${unknown?.key.slice(0, 12)} took effect is not known`);
-  expect(why.advice[1]).toBe(
-    'Find out whether it did; nothing is repeated before you know. Then hand in what is left.',
-  );
+  const [question] = why.waitsFor;
+  expect(question).toMatchObject({ for: 'outcome', tool: 'risky', until: null });
+  expect(why.advice).toEqual([
+    expect.stringContaining(`whether call ${unknown?.key.slice(0, 12)} took effect is not known`),
+    `Say what became of risky: \`pawl outcome ${question?.id} happened\`, \`absent\` or \`again\`.`,
+    'Find out whether it did, and say so: `pawl approvals` lists the call, `pawl outcome` takes the answer. Nothing is repeated before.',
+  ]);
 });
 
 // A title is content, which an operator's list must not show.

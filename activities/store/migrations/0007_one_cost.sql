@@ -1,0 +1,1 @@
+ALTER TABLE "pawl"."usage" DROP COLUMN "cost_usd";
