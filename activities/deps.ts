@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Engine } from './engine/port.ts';
 import type { Hooks } from './gate/hooks.ts';
+import type { SchemaRules } from './model/lower-schema.ts';
 import type { ModelPort } from './model/port.ts';
 import type { HostIdentity, ProcessIdentity } from './process/identity.ts';
 import type { CallMemory } from './store/call-memory.ts';
@@ -20,6 +21,8 @@ export interface Deps {
   readonly engine: Engine;
   /** The wire to a configured provider, by its name. */
   readonly model: (provider: string) => ModelPort;
+  /** Which schemas a provider takes as the shape of a whole reply; null for one that takes none. */
+  readonly nativeAnswers: (provider: string) => SchemaRules | null;
   readonly tools: Registry;
   readonly hooks: Hooks;
   /** Tells hooks what lies in the store for them. */

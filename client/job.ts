@@ -1,3 +1,4 @@
+import type { StructuredOutput } from '../activities/store/schema.ts';
 import type { Decider, EndDetail, EndPhase, EndReason, Signal } from '../workflows/core/ends.ts';
 import type { InputStatus } from '../workflows/core/inputs.ts';
 import type { Usage } from '../workflows/core/sample-outcome.ts';
@@ -20,6 +21,12 @@ export interface JobTurnEnd {
   readonly by: string | null;
   readonly why: string | null;
   readonly recordedBy: 'turn' | 'recovery';
+  /** Null where none was asked for. */
+  readonly structuredOutput: StructuredOutput | null;
+  /** Whether the tools that the agent requires have succeeded; null where it requires none. */
+  readonly contract: 'met' | 'unmet' | null;
+  /** For a provider that was away: when it is worth trying again. ISO time; only a hint. */
+  readonly resumeAt: string | null;
   readonly at: string;
 }
 

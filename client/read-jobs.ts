@@ -1,6 +1,7 @@
 import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
 import { agent, input, job, message, session, turn } from '../activities/store/schema.ts';
+import type { ANSWER_TOOL } from '../workflows/core/ending-checks/structured-output.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { type Dropped, type Job, type JobState, type JobTurnEnd, jobStateOf } from './job.ts';
 
@@ -100,12 +101,32 @@ export async function openJobs(db: Db, tenant: string): Promise<readonly Job[]> 
   return rows.map(toJob);
 }
 
-/** What the model said last on the chain of `head`, if its last message is one of its own. */
+/**
+ * What the model said last on the chain of `head`, if its last message is one of its own. An answer that the
+ * output limit has cut and that went on is one text.
+ */
 export async function lastWords(db: Db, head: string | null): Promise<string | null> {
   if (head === null) return null;
-  const [row] = await db.select({ body: message.body }).from(message).where(eq(message.hash, head));
-  return row?.body.kind === 'assistant' && row.body.text !== '' ? row.body.text : null;
+  const pieces: string[] = [];
+  let at = await messageOf(db, head);
+  if (at?.body.kind === 'tool_result' && at.body.tool === HANDS_IN) at = await messageOf(db, at.parent);
+  while (at?.body.kind === 'assistant') {
+    pieces.unshift(at.body.text);
+    const before = await messageOf(db, at.parent);
+    const isCut = before?.body.kind === 'reminder' && before.body.code === 'output_cut';
+    at = isCut ? await messageOf(db, before.parent) : null;
+  }
+  const text = pieces.join('');
+  return text === '' ? null : text;
 }
+
+async function messageOf(db: Db, hash: string): Promise<typeof message.$inferSelect | null> {
+  const [row] = await db.select().from(message).where(eq(message.hash, hash));
+  return row ?? null;
+}
+
+/** The tool that hands in structured answers. */
+const HANDS_IN: typeof ANSWER_TOOL = 'StructuredOutput';
 
 function toJob(row: JobRow): Job {
   const end = row.turn ? endOf(row.turn) : null;
@@ -150,6 +171,9 @@ export function endOf(row: TurnRow): JobTurnEnd | null {
     by: row.endBy,
     why: row.endWhy,
     recordedBy: row.recordedBy ?? 'turn',
+    structuredOutput: row.endStructuredOutput,
+    contract: row.endContract,
+    resumeAt: row.endResumeAt?.toISOString() ?? null,
     at: row.endedAt.toISOString(),
   };
 }

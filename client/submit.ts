@@ -9,6 +9,8 @@ import { onStore } from './faults.ts';
 /** What a submitter may name; the config fills it. */
 export interface Catalogue {
   readonly names: readonly string[];
+  /** Whether answers can be judged by this JSON Schema; `why` says what to do. */
+  outputSchema(schema: unknown): { readonly ok: true } | { readonly ok: false; readonly why: string };
   /** The agent of that name, or the default one. */
   agent(name: string | undefined): StoredAgent | null;
   workspace(
@@ -30,6 +32,8 @@ export interface Submission {
   readonly plan?: boolean | undefined;
   /** What each of its turns may cost, in US dollars; at most what the agent allows. */
   readonly maxUsd?: number | undefined;
+  /** JSON Schema of an object that the answer has to fit; the agent's own if left out. */
+  readonly outputSchema?: Readonly<Record<string, unknown>> | undefined;
   /** Who hands it in; not part of the body. */
   readonly sender?: string | undefined;
 }
@@ -45,6 +49,7 @@ export type Submitted =
   | { readonly kind: 'conflict'; readonly job: string }
   | { readonly kind: 'unknown_agent'; readonly asked: string; readonly known: readonly string[] }
   | { readonly kind: 'budget_refused'; readonly why: string }
+  | { readonly kind: 'schema_refused'; readonly why: string }
   | { readonly kind: 'workspace_refused'; readonly why: string };
 
 interface SubmitDeps {
@@ -69,16 +74,19 @@ export async function submitJob(deps: SubmitDeps, submission: Submission): Promi
       return { kind: 'accepted', job: stored.job, session: stored.session, isNew: stored.isNew };
     case 'unknown_agent':
     case 'budget_refused':
+    case 'schema_refused':
     case 'workspace_refused':
       return stored;
   }
 }
 
-type Refused = Extract<Submitted, { kind: 'unknown_agent' | 'budget_refused' | 'workspace_refused' }>;
+type Refused = Extract<
+  Submitted,
+  { kind: 'unknown_agent' | 'budget_refused' | 'schema_refused' | 'workspace_refused' }
+>;
 
 async function store({ db, catalogue }: SubmitDeps, submission: Submission): Promise<SubmitResult | Refused> {
-  const { tenant, key, text, sender, maxUsd } = submission;
-  const { plan = false } = submission;
+  const { tenant, key, text, sender, maxUsd, outputSchema, plan = false } = submission;
   const body = {
     agent: submission.agent,
     text,
@@ -86,6 +94,7 @@ async function store({ db, catalogue }: SubmitDeps, submission: Submission): Pro
     workspace: submission.workspace,
     maxUsd,
     ...(plan ? { plan } : {}),
+    ...(outputSchema ? { outputSchema } : {}),
   };
   const fingerprint = contentHash(body);
   // A repeat is answered before anything is judged: the config may have changed since.
@@ -95,12 +104,14 @@ async function store({ db, catalogue }: SubmitDeps, submission: Submission): Pro
   if (!named) return { kind: 'unknown_agent', asked: submission.agent ?? '', known: catalogue.names };
   const budget = withBudget(named, maxUsd);
   if (budget.kind === 'budget_refused') return budget;
+  const schema = outputSchema ? catalogue.outputSchema(outputSchema) : null;
+  if (schema?.ok === false) return { kind: 'schema_refused', why: schema.why };
   const found = catalogue.workspace(submission.workspace, contentHash([tenant, key]));
   if (!found.ok) return { kind: 'workspace_refused', why: found.why };
   const ticket = submission.ticket === undefined ? null : storable(submission.ticket);
   const { workspace } = found;
-  const { agent } = budget;
-  return await storeJob(db, { tenant, key, fingerprint, agent, workspace, text, ticket, sender: sender ?? null, plan });
+  const facts = { fingerprint, agent: budget.agent, workspace, text, ticket, outputSchema, plan };
+  return await storeJob(db, { tenant, key, ...facts, sender: sender ?? null });
 }
 
 async function findByKey(db: Db, tenant: string, key: string, fingerprint: string): Promise<SubmitResult | null> {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, realpathSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isAbsolute, relative, resolve } from 'node:path';
+import { type UsableSchema, usableSchema } from '../activities/answer/output-schema.ts';
 import type { Workspace } from '../activities/store/intake.ts';
 import type { StoredAgent } from '../activities/store/schema.ts';
 import type { Config } from './config/load.ts';
@@ -11,6 +12,8 @@ export interface Catalogue {
   readonly names: readonly string[];
   /** The agent of that name, or the first one. */
   agent(name: string | undefined): StoredAgent | null;
+  /** Whether answers can be judged by this JSON Schema. */
+  outputSchema(schema: unknown): UsableSchema;
   workspace(path: string | undefined, jobKey: string): { ok: true; workspace: Workspace } | { ok: false; why: string };
 }
 
@@ -18,6 +21,7 @@ export function createCatalogue(config: Config): Catalogue {
   return {
     names: config.agents.map((agent) => agent.name),
     agent: (name) => config.agents.find((agent) => name === undefined || agent.name === name) ?? null,
+    outputSchema: usableSchema,
     workspace: (path, jobKey) => findWorkspace(config, path, jobKey),
   };
 }

@@ -8,6 +8,7 @@ import { createMcpHub } from '../activities/mcp/hub.ts';
 import { withRemoteTools } from '../activities/mcp/remote-registry.ts';
 import { temporalEngine } from '../activities/engine/temporal-engine.ts';
 import { createChatCompletionsPort } from '../activities/model/chat-completions.ts';
+import type { SchemaRules } from '../activities/model/lower-schema.ts';
 import type { ModelPort } from '../activities/model/port.ts';
 import { createResponsesPort } from '../activities/model/responses.ts';
 import { thisHost, thisProcess } from '../activities/process/identity.ts';
@@ -132,11 +133,16 @@ function activitiesOf(
     calls: new CallMemory(),
     engine: temporalEngine(house.temporal, config.taskQueue),
     model: (name) => ports.get(name) ?? NO_SUCH_PROVIDER,
+    nativeAnswers: (name) => answersOf(config.providers[name]),
     hooks: config.hooks,
     masker: createMasker(() => [...secretsOf(process.env, keyNames), ...secretsOf(keysInFiles(config.providers))]),
     host: thisHost(),
     process: thisProcess(),
   });
+}
+
+function answersOf(provider: Provider | undefined): SchemaRules | null {
+  return provider?.structuredOutput === 'native' ? provider.schemas : null;
 }
 
 function portOf({ baseUrl, key, wire, schemas, reasoning }: Provider): ModelPort {

@@ -2,6 +2,8 @@ import { CancellationScope, condition, continueAsNew, isCancellation, setHandler
 import { apply } from './core/apply.ts';
 import { compact } from './compact.ts';
 import { mayCompact } from './core/compaction.ts';
+import { contractMark } from './core/ending-checks/contract.ts';
+import { answered } from './core/ending-checks/structured-output.ts';
 import { type End, engineStatusOf } from './core/ends.ts';
 import { nextStep, type Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
@@ -102,6 +104,7 @@ function isLong(state: TurnState): boolean {
 
 async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Heard> {
   const state = turn.state();
+  const { kind: _, ...asked } = step;
   const work = store.sample.executeWithOptions({ summary: `sample of step ${state.step}` }, [
     {
       fence: fenceOf(turn.args),
@@ -110,14 +113,9 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
       step: state.step,
       resample: state.resample,
       head: state.head,
-      results: step.results,
-      inputs: step.inputs,
-      reminders: step.reminders,
-      transition: step.transition,
-      watchRepetition: step.watchRepetition,
-      outputTokens: state.limits.outputTokens,
       contextTokens: state.limits.contextTokens,
       mayCompact: mayCompact(state),
+      ...asked,
     },
   ]);
   try {
@@ -179,9 +177,10 @@ async function finish(turn: Turn, end: End): Promise<void> {
     throw turnFailure(`turn.${end.detail}`);
   }
   const { step } = turn.state();
+  const marks = { answer: answered(turn.state(), end), contract: contractMark(turn.state()) };
   await CancellationScope.nonCancellable(async () => {
     try {
-      await store.endTurn({ fence: fenceOf(turn.args), end, step });
+      await store.endTurn({ fence: fenceOf(turn.args), end, step, ...marks });
     } catch (error) {
       const heard = eventOfFailure(error);
       throw turnFailure(heard.type);

@@ -34,18 +34,27 @@ export function jsonSchemaInput(schema: Schema): JsonSchemaInput<Record<string, 
   };
 }
 
+/** Why answers can't be judged by this schema: what is wrong with it by its own dialect; null where nothing is. */
+export function compileFault(schema: Schema): string | null {
+  const { ajv, rest } = dialectOf(schema, { ...OPTIONS, meta: true, validateSchema: true });
+  try {
+    ajv.compile(rest);
+    return null;
+  } catch (error) {
+    return firstLine((error as Error).message);
+  }
+}
+
+/** An error of ajv quotes the schema, which is the caller's own. */
+function firstLine(message: string): string {
+  return (message.split('\n')[0] ?? '').slice(0, 300);
+}
+
 /** Each dialect means different things by the same words; older ones than these are translated first. */
 function compile(schema: Schema): ValidateFunction {
-  const { $schema, ...rest } = schema;
-  const dialect = typeof $schema === 'string' ? $schema : '2020-12';
+  const { ajv, rest } = dialectOf(schema, OPTIONS);
   const attempts = [
-    () =>
-      (dialect.includes('2020-12')
-        ? new Ajv2020(OPTIONS)
-        : dialect.includes('2019-09')
-          ? new Ajv2019(OPTIONS)
-          : new Ajv(OPTIONS)
-      ).compile(rest),
+    () => ajv.compile(rest),
     () => new Ajv2020(OPTIONS).compile(upgradeSchema(rest)),
     () => new Ajv(OPTIONS).compile(rest),
   ];
@@ -57,6 +66,12 @@ function compile(schema: Schema): ValidateFunction {
     }
   }
   return new Ajv(OPTIONS).compile({ type: 'object' });
+}
+
+function dialectOf({ $schema, ...rest }: Schema, options: Options): { readonly ajv: Ajv; readonly rest: Schema } {
+  const dialect = typeof $schema === 'string' ? $schema : '2020-12';
+  if (dialect.includes('2020-12')) return { ajv: new Ajv2020(options), rest };
+  return { ajv: dialect.includes('2019-09') ? new Ajv2019(options) : new Ajv(options), rest };
 }
 
 function faultOf({ instancePath, message, params }: ErrorObject): Fault {

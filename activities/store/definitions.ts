@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
 import type { Db, Tx } from './database.ts';
-import { agent, type StoredAgent, type StoredTool, toolList } from './schema.ts';
+import { contentHash } from './hash.ts';
+import { agent, outputSchema, type OutputSchema, type StoredAgent, type StoredTool, toolList } from './schema.ts';
 
 const agents = new Map<string, StoredAgent>();
 const toolLists = new Map<string, readonly StoredTool[]>();
@@ -23,4 +24,22 @@ export async function toolsOf(db: Db, hash: string): Promise<readonly StoredTool
   if (!row) throw new Error('a pinned tool list is not in the store');
   toolLists.set(hash, row.tools);
   return row.tools;
+}
+
+const schemas = new Map<string, OutputSchema>();
+
+/** What a turn's answer has to fit; immutable by its hash. */
+export async function schemaOf(db: Db | Tx, hash: string): Promise<OutputSchema> {
+  const known = schemas.get(hash);
+  if (known) return known;
+  const [row] = await db.select().from(outputSchema).where(eq(outputSchema.hash, hash));
+  if (!row) throw new Error('a pinned output schema is not in the store');
+  schemas.set(hash, row.schema);
+  return row.schema;
+}
+
+export async function storeSchema(tx: Tx, schema: OutputSchema): Promise<string> {
+  const hash = contentHash(schema);
+  await tx.insert(outputSchema).values({ hash, schema }).onConflictDoNothing();
+  return hash;
 }

@@ -7,8 +7,9 @@ import { isUniqueViolation } from './errors.ts';
 import { recordEvents } from './events.ts';
 import { contentHash, rootHash, storable, storableDeep } from './hash.ts';
 import { newId } from './ids.ts';
+import { storeSchema } from './definitions.ts';
 import { planEvent } from './plan.ts';
-import { agent, cancel, input, job, type StoredAgent, session, turn } from './schema.ts';
+import { agent, cancel, input, job, type OutputSchema, type StoredAgent, session, turn } from './schema.ts';
 
 export interface Workspace {
   readonly kind: 'host' | 'shared';
@@ -28,6 +29,8 @@ export interface NewJob {
   readonly workspace: Workspace;
   readonly text: string;
   readonly ticket: string | null;
+  /** What the answer has to fit; checked by whoever takes the job in. */
+  readonly outputSchema?: OutputSchema | undefined;
   readonly sender: string | null;
   /** The session plans from its first turn on. */
   readonly plan?: boolean;
@@ -102,6 +105,7 @@ async function insertJob(tx: Tx, request: NewJob): Promise<AcceptedJob> {
     key: request.key,
     fingerprint: request.fingerprint,
     ticket: request.ticket,
+    outputSchema: request.outputSchema ? await storeSchema(tx, storableDeep(request.outputSchema)) : null,
   });
   await recordEvents(tx, ids.session, [
     {

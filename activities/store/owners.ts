@@ -11,6 +11,8 @@ export interface TurnOwner {
   readonly workspacePath: string;
   /** Hash of the pinned agent. */
   readonly agent: string;
+  /** Hash of what its answer has to fit. */
+  readonly outputSchema: string | null;
 }
 
 const known = new Map<string, TurnOwner>();
@@ -27,6 +29,7 @@ export async function ownerOf(db: Db, id: string): Promise<TurnOwner> {
       tenant: session.tenant,
       workspacePath: session.workspacePath,
       agent: turn.agent,
+      outputSchema: turn.outputSchema,
     })
     .from(turn)
     .innerJoin(session, eq(session.id, turn.session))

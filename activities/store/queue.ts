@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, inArray, isNull, notInArray, or, sql } from 'drizzle-orm';
 import { BACKGROUND, JOINS_RUNNING_TURN } from '../../workflows/core/inputs.ts';
 import type { Limits } from '../../workflows/core/policy.ts';
+import type { TurnRules } from '../../workflows/core/turn-rules.ts';
 import type { CarriedCall } from '../../workflows/core/turn-state.ts';
 import { turnIdOf } from '../../workflows/messages.ts';
 import type { Db, Tx } from './database.ts';
@@ -20,6 +21,7 @@ import {
 import { agentOf } from './definitions.ts';
 import { contentHash } from './hash.ts';
 import { reportRest, reportStart } from './session-reports.ts';
+import { rulesOf, schemaFor } from './rules-of-turn.ts';
 import { firstToScreen, type Screening, type ToScreen, toScreen, UNSCREENED } from './screening.ts';
 
 export interface OpenTurn {
@@ -33,6 +35,7 @@ export interface OpenTurn {
   readonly head: string;
   /** The promoted input, then whatever joins a turn and waited already. */
   readonly inputs: readonly string[];
+  readonly rules: TurnRules;
   readonly limits: Limits;
   /** Somebody wanted it cancelled before its workflow could be told. */
   readonly cancelAsked: boolean;
@@ -168,6 +171,7 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
   const n = (last?.n ?? 0) + 1;
   const pinned = await agentOf(tx, row.agent);
   const tools = await storeToolList(tx, describe(pinned.tools));
+  const origin = await originOf(tx, next);
   const opened = {
     id: turnIdOf(row.id, n),
     session: row.id,
@@ -175,9 +179,10 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
     baseHead: row.head,
     head: row.head,
     input: next.id,
-    origin: await originOf(tx, next),
+    origin,
     agent: row.agent,
     tools,
+    outputSchema: await schemaFor(tx, origin, pinned),
   };
   await tx.insert(turn).values(opened);
   await tx
@@ -237,7 +242,7 @@ const TICKET_NUMBER = /^[\w.:#/@-]{1,100}$/;
 
 function described(
   row: SessionRow,
-  open: Pick<TurnRow, 'id' | 'agent' | 'tools' | 'baseHead'>,
+  open: Pick<TurnRow, 'id' | 'agent' | 'tools' | 'baseHead' | 'outputSchema'>,
   pinned: StoredAgent,
 ): Omit<OpenTurn, 'inputs' | 'cancelAsked' | 'carried'> {
   return {
@@ -248,6 +253,7 @@ function described(
     tools: open.tools,
     workspaceQueue: row.workspaceQueue,
     head: open.baseHead,
+    rules: rulesOf(pinned, row, open.outputSchema !== null),
     limits: pinned.limits,
   };
 }

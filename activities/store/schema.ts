@@ -18,6 +18,8 @@ import type { Decider, EndDetail, EndPhase, EndReason, Signal } from '../../work
 import type { InputClass, InputKind, InputStatus } from '../../workflows/core/inputs.ts';
 import type { CancelAnswer, JournalEvent, Layer } from '../../workflows/core/journal.ts';
 import type { Limits } from '../../workflows/core/policy.ts';
+import type { AnswerFault } from '../../workflows/core/turn-counters.ts';
+import type { Contract } from '../../workflows/core/turn-rules.ts';
 import type { Usage } from '../../workflows/core/sample-outcome.ts';
 import type { PriceTable } from '../../workflows/core/usage.ts';
 import type { CallStatus, Effect, Runs } from '../../workflows/core/tools.ts';
@@ -66,11 +68,31 @@ export interface StoredAgent {
   readonly limits: Limits;
   /** Absent where no price is known. */
   readonly prices?: PriceTable;
+  /** Who goes on where the model is overloaded. */
+  readonly fallback?: { readonly provider: string; readonly model: string };
+  readonly contract?: Contract;
+  readonly todoGate?: boolean;
+  readonly tokenTarget?: number;
+  /** What the answers of its turns have to fit, unless a job brings its own. */
+  readonly outputSchema?: OutputSchema;
   /** Absent in what was stored before there were permissions: the list of tools is the permission. */
   readonly permissions?: Permissions;
   /** False: the context is never compacted. */
   readonly compaction?: boolean;
 }
+
+/** JSON Schema of an object. */
+export type OutputSchema = Readonly<Record<string, unknown>>;
+
+/** What answers have to fit; immutable, by content hash. */
+export const outputSchema = pawl.table('output_schema', {
+  hash: text('hash').primaryKey(),
+  schema: jsonb('schema').$type<OutputSchema>().notNull(),
+  createdAt: created(),
+});
+
+/** An answer that fits its schema, or why there is none. */
+export type StructuredOutput = { readonly value: unknown } | { readonly error: AnswerFault };
 
 export const toolList = pawl.table('tool_list', {
   hash: text('hash').primaryKey(),
@@ -180,6 +202,8 @@ export const turn = pawl.table(
     tools: text('tools')
       .notNull()
       .references(() => toolList.hash),
+    /** What this turn's answer has to fit. */
+    outputSchema: text('output_schema').references(() => outputSchema.hash),
     openedAt: when('opened_at').notNull().default(sql`clock_timestamp()`),
     endedAt: when('ended_at'),
     endReason: text('end_reason').$type<EndReason>(),
@@ -189,6 +213,9 @@ export const turn = pawl.table(
     endPhase: text('end_phase').$type<EndPhase>(),
     endStep: integer('end_step'),
     endUsage: jsonb('end_usage').$type<Usage>(),
+    endStructuredOutput: jsonb('end_structured_output').$type<StructuredOutput>(),
+    endContract: text('end_contract').$type<'met' | 'unmet'>(),
+    endResumeAt: when('end_resume_at'),
     endBy: text('end_by'),
     endWhy: text('end_why'),
     recordedBy: text('recorded_by').$type<'turn' | 'recovery'>(),
@@ -248,6 +275,7 @@ export const job = pawl.table(
     key: text('idempotency_key').notNull(),
     fingerprint: text('fingerprint').notNull(),
     ticket: text('ticket'),
+    outputSchema: text('output_schema').references(() => outputSchema.hash),
     createdAt: created(),
   },
   (t) => [

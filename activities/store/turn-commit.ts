@@ -18,8 +18,8 @@ export interface NewCall {
   readonly effect: Effect;
   readonly arguments: string;
   readonly argumentsHash: string;
-  /** Set where the call is answered without running: bad arguments, an unknown tool, cut off. */
-  readonly answer: { readonly text: string; readonly note: string } | null;
+  /** Set where the call is answered without running: bad arguments, an unknown tool, cut off, a final answer. */
+  readonly answer: { readonly status: 'ok' | 'error'; readonly text: string; readonly note: string | null } | null;
 }
 
 /** A request that is about to be sent. */
@@ -171,7 +171,7 @@ function addCalls(to: Statement, { calls, links, step }: TurnCommit): void {
     `insert into pawl.call (key, turn, assistant, ordinal, step, provider_call_id, tool, effect, arguments,
                             arguments_hash, status, result, note, finished_at)
     select item.key, fence.id, ${assistant}, item.ordinal, ${to.value(step)}::int, item."providerCallId", item.tool,
-           item.effect, item.arguments, item."argumentsHash", case when item.answer is not null then 'error' end,
+           item.effect, item.arguments, item."argumentsHash", item.answer->>'status',
            item.answer->>'text', item.answer->>'note', case when item.answer is not null then clock_timestamp() end
     from fence, jsonb_to_recordset(${to.json(storableDeep(calls))}) as item(key text, ordinal int,
          "providerCallId" text, tool text, effect text, arguments text, "argumentsHash" text, answer jsonb)

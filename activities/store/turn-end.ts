@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import type { Decider, End } from '../../workflows/core/ends.ts';
+import type { Decider, End, Signal } from '../../workflows/core/ends.ts';
 import type { CancelAnswer } from '../../workflows/core/journal.ts';
 import { NO_USAGE, type Usage } from '../../workflows/core/sample-outcome.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
@@ -10,7 +10,7 @@ import { type NewEvent, recordEvents } from './events.ts';
 import type { FencedTurn } from './fence.ts';
 import { storableDeep } from './hash.ts';
 import { storeReports } from './reports.ts';
-import { cancel, input, outbox, session, turn } from './schema.ts';
+import { cancel, input, outbox, session, type StructuredOutput, turn } from './schema.ts';
 import { chainOn, type Link, writeLinks } from './transcript.ts';
 import { usageOfTurn } from './usage.ts';
 
@@ -31,6 +31,10 @@ export interface TurnEnding {
   /** The batch that the end comes after, where nothing has told of its end yet. */
   readonly batchEnd: NewEvent | null;
   readonly chain: readonly Link[];
+  /** The answer that had to fit a schema. */
+  readonly structuredOutput?: StructuredOutput | null;
+  /** Whether the tools that the agent requires have succeeded. */
+  readonly contract?: 'met' | 'unmet' | null;
   readonly tokensOf: (message: Message) => number;
   /** Whether hooks are to be told of an event. */
   readonly reports?: (event: HookEvent) => boolean;
@@ -135,6 +139,9 @@ async function writeEndRow(
       endPhase: end.phase,
       endStep: ending.step,
       endUsage: usageOfTurn(owner.id),
+      endStructuredOutput: ending.structuredOutput ? storableDeep(ending.structuredOutput) : null,
+      endContract: ending.contract ?? null,
+      endResumeAt: 'resumeAtMs' in end ? new Date(end.resumeAtMs) : null,
       endBy: author.by,
       endWhy: author.why,
       recordedBy: ending.recordedBy,
@@ -249,7 +256,7 @@ function endEvent(owner: FencedTurn, ending: TurnEnding, { end, author, head, us
       detail: end.detail,
       decidedBy: end.decidedBy as Decider,
       signal: end.signal.name,
-      evidence: end.signal,
+      evidence: withoutText(end.signal),
       phase: end.phase,
       step: ending.step,
       usage,
@@ -259,6 +266,11 @@ function endEvent(owner: FencedTurn, ending: TurnEnding, { end, author, head, us
       head,
     },
   };
+}
+
+/** Events hold counts and codes; the text stays in the end row. */
+function withoutText(signal: Signal): Signal {
+  return signal.name === 'open_todos' ? { name: signal.name, count: signal.count } : signal;
 }
 
 /** Locks an open turn for recovery, which has no engine run of its own. Null: it has ended. */

@@ -109,6 +109,8 @@ export interface Tool<Args = unknown> {
   subject?(args: Args): Subject;
   /** Set where a call changes nothing but the file that its subject names, inside the workspace. */
   readonly within?: 'workspace';
+  /** It is made to be called again and again until something has happened: repeating it is no sign of a loop so soon. */
+  readonly polling?: boolean;
   /** Variables whose values it uses as secrets: masked in everything that is stored. */
   readonly secretEnv?: readonly string[];
   /** For `runs: 'wait'`: what the call waits for, as a timer and a condition that hold no worker. */
@@ -135,6 +137,7 @@ export interface ToolDefinition<Args> {
   readonly locks?: Tool<Args>['locks'];
   readonly subject?: NonNullable<Tool<Args>['subject']>;
   readonly within?: 'workspace';
+  readonly polling?: boolean;
   readonly secretEnv?: readonly string[];
   readonly wait?: NonNullable<Tool<Args>['wait']>;
   readonly prepare?: NonNullable<Tool<Args>['prepare']>;

@@ -22,14 +22,24 @@ export function parseArguments(tool: Tool, raw: string): ParsedArguments {
 }
 
 function validated(tool: Tool, value: object): ParsedArguments {
-  const asWritten = check(tool.input, value);
-  if (asWritten.ok) return { ok: true, args: asWritten.args, canonical: canonicalJson(value) };
-  // Models in strict mode send null for what they leave out.
+  const fitted = fitInput(tool.input, value);
+  if (!fitted.ok) return fault(tool, listFaults(fitted.faults));
+  return { ok: true, args: fitted.args, canonical: canonicalJson(fitted.value) };
+}
+
+/** `value` is what fits: as it was written, or without the nulls that models in strict mode send for what they leave out. */
+export type Fitted =
+  | { readonly ok: true; readonly args: unknown; readonly value: object }
+  | { readonly ok: false; readonly faults: readonly Fault[] };
+
+export function fitInput(input: Tool['input'], value: object): Fitted {
+  const asWritten = check(input, value);
+  if (asWritten.ok) return { ok: true, args: asWritten.args, value };
   for (const withoutNulls of [dropNulls(value, asWritten.faults), dropTopNulls(value)]) {
-    const again = check(tool.input, withoutNulls);
-    if (again.ok) return { ok: true, args: again.args, canonical: canonicalJson(withoutNulls) };
+    const again = check(input, withoutNulls);
+    if (again.ok) return { ok: true, args: again.args, value: withoutNulls };
   }
-  return fault(tool, listed(asWritten.faults));
+  return asWritten;
 }
 
 function check(input: Tool['input'], value: object): Checked<unknown> {
@@ -74,7 +84,8 @@ function jsonObject(raw: string): object | string {
   return `They must be a JSON object in braces, and this is ${Array.isArray(value) ? 'an array' : value === null ? 'null' : `a ${typeof value}`}.`;
 }
 
-function listed(faults: readonly Fault[]): string {
+/** The faults as lines, a limited number of them. */
+export function listFaults(faults: readonly Fault[]): string {
   const lines = faults.slice(0, MOST_FAULTS).map(({ path, message }) => {
     const where = path.length === 0 ? '' : `${path.map(String).join('.')}: `;
     return `- ${where}${message}`;

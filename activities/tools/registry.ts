@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ANSWER_TOOL } from '../../workflows/core/ending-checks/structured-output.ts';
 import type { StoredTool } from '../store/schema.ts';
 import type { Tool } from './define-tool.ts';
 import { fitText } from './text.ts';
@@ -24,6 +25,8 @@ export function createRegistry(tools: readonly Tool[]): Registry {
   const byName = new Map<string, { readonly tool: Tool; readonly stored: StoredTool }>();
   for (const tool of tools) {
     if (!NAME.test(tool.name)) throw new Error(`Tool name "${tool.name}" must match ${NAME.source}.`);
+    if (tool.name === ANSWER_TOOL)
+      throw new Error(`The tool name "${ANSWER_TOOL}" is taken: it hands in structured answers.`);
     if (byName.has(tool.name)) throw new Error(`There are two tools named "${tool.name}".`);
     byName.set(tool.name, { tool, stored: storedTool(tool) });
   }

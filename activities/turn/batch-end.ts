@@ -1,21 +1,23 @@
 import type { End } from '../../workflows/core/ends.ts';
 import type { BatchEnd } from '../../workflows/core/journal.ts';
+import { isAnswerCall } from '../answer/take-answer.ts';
 import type { NewEvent } from '../store/events.ts';
 import type { call } from '../store/schema.ts';
 
-type Answered = Pick<typeof call.$inferSelect, 'status' | 'note'>;
+type Answered = Pick<typeof call.$inferSelect, 'tool' | 'status' | 'note'>;
 
 const FUSES = ['rejected', 'cancelled', 'message', 'expired'];
 
 /**
  * The batch layer's end row, once for each message that asked for calls: with what comes after it, or with the
- * turn's end. `end` is null where the turn goes on.
+ * turn's end. `end` is null where the turn goes on. Null: calls that only handed in an answer are no batch.
  */
 export function batchEnded(
   at: { readonly turn: string; readonly assistant: string },
   calls: readonly Answered[],
   end: End | null,
-): NewEvent {
+): NewEvent | null {
+  if (calls.every(({ tool }) => isAnswerCall({ name: tool }))) return null;
   const how = howItEnded(calls, end);
   return {
     key: `batch/${at.assistant}`,

@@ -21,6 +21,7 @@ export function refOf(
     locks: tool.locks(parsed.args, workspacePath).map(({ resource, mode }) => ({ key: lockKey(id, resource), mode })),
     verdict,
     ...(tool.undo && tool.effect !== 'none' ? { undo: 'declared' as const } : {}),
+    ...(tool.polling ? { polling: true } : {}),
   };
 }
 

@@ -3,6 +3,8 @@ import type { EndTurnRequest } from '../../workflows/core/requests.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import type { Deps } from '../deps.ts';
+import { structuredOutputOf } from '../answer/structured-output-of.ts';
+import { openTodos } from '../context/open-todos.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { Tx } from '../store/database.ts';
 import { enterRun, FenceRefused, type FencedTurn, lockTurn, readTurn, sessionEndedBy } from '../store/fence.ts';
@@ -48,7 +50,8 @@ async function writeOnce(deps: Deps, request: EndTurnRequest, authorOf: () => Pr
   const { db } = deps.database;
   try {
     const owner = await readTurn(db, fence);
-    const facts = { ...request, author: await authorOf(), recordedBy: 'turn' } as const;
+    const structuredOutput = await structuredOutputOf(deps, fence.turn, request.answer);
+    const facts = { ...request, structuredOutput, author: await authorOf(), recordedBy: 'turn' } as const;
     await writeTurnEnd(deps, owner, facts, (tx) => lockTurn(tx, fence));
     return owner.session;
   } catch (error) {
@@ -58,7 +61,7 @@ async function writeOnce(deps: Deps, request: EndTurnRequest, authorOf: () => Pr
   }
 }
 
-export type EndFacts = Pick<TurnEnding, 'end' | 'step' | 'author' | 'recordedBy'>;
+export type EndFacts = Pick<TurnEnding, 'end' | 'step' | 'author' | 'recordedBy' | 'structuredOutput' | 'contract'>;
 
 /** The end transaction with everything the transcript is still owed; shared by the turn and by recovery. */
 export async function writeTurnEnd(
@@ -73,7 +76,12 @@ export async function writeTurnEnd(
     const chain = await loadChain(db, deps.chains, head);
     const { owed, batchEnd } = await owedAtEnd(deps, owner.id, chain, facts.end);
     try {
-      await writeEnd(db, { ...facts, chain, owed, batchEnd, tokensOf: estimateMessage, reports: deps.hooks.has }, lock);
+      const end = withTodos(facts.end, chain);
+      await writeEnd(
+        db,
+        { ...facts, end, chain, owed, batchEnd, tokensOf: estimateMessage, reports: deps.hooks.has },
+        lock,
+      );
       deps.notifier.moved(owner.stream);
       deps.reporter.wake();
       return;
@@ -82,6 +90,12 @@ export async function writeTurnEnd(
       head = error.head;
     }
   }
+}
+
+/** What was left undone: the workflow knows only how much. */
+function withTodos(end: End, chain: readonly Link[]): End {
+  if (end.signal.name !== 'open_todos') return end;
+  return { ...end, signal: { ...end.signal, items: openTodos(chain.map(({ body }) => body)) } };
 }
 
 /** Results of the last calls that are not on the chain yet, and a marker where something was cut. */

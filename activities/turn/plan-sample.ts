@@ -2,21 +2,24 @@ import type { SampleRequest } from '../../workflows/core/requests.ts';
 import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
 import { buildContext } from '../context/build.ts';
-import { REMINDER_TEXTS } from '../context/reminders.ts';
+import { ANSWER_INSTRUCTION, withAnswerTool } from '../answer/answer-tool.ts';
+import { openTodos } from '../context/open-todos.ts';
 import type { Deps } from '../deps.ts';
 import { DEFAULT_PERMISSIONS, type Permissions } from '../gate/permissions.ts';
 import { estimateMessage } from '../model/estimate.ts';
-import type { ModelRequest } from '../model/port.ts';
-import { agentOf, toolsOf } from '../store/definitions.ts';
+import { nativeFormat } from '../model/native-format.ts';
+import type { AnswerFormat, ModelRequest } from '../model/port.ts';
+import { agentOf, schemaOf, toolsOf } from '../store/definitions.ts';
 import type { NewEvent } from '../store/events.ts';
 import { sha256 } from '../store/hash.ts';
 import type { TurnOwner } from '../store/owners.ts';
 import { readInputs } from '../store/inputs.ts';
 import { readResults } from '../store/samples.ts';
-import type { StoredTool } from '../store/schema.ts';
+import type { OutputSchema, StoredAgent, StoredTool } from '../store/schema.ts';
 import { ancestorsAmong, chainOn, type Link, loadChain } from '../store/transcript.ts';
 import { readOutput } from '../tools/read-output.ts';
 import { batchEnded } from './batch-end.ts';
+import { dueReminders } from './due-reminders.ts';
 import { inputText } from './input-text.ts';
 import { type Pricing, pricingOf } from './pricing.ts';
 import { resultMessages } from './results.ts';
@@ -35,6 +38,12 @@ export interface SamplePlan {
   readonly provider: string;
   readonly tools: readonly StoredTool[];
   readonly permissions: Permissions;
+  /** What the answer has to fit; null where it is not asked for one. */
+  readonly schema: OutputSchema | null;
+  /** Unfinished todos, where the agent wants to hear of them before an end. */
+  readonly openTodos: number | null;
+  /** The model that was left. */
+  readonly switchedFrom: string | null;
   readonly request: ModelRequest;
   readonly pricing: Pricing;
   /** Set where no request is made: the context does not fit. */
@@ -43,19 +52,20 @@ export interface SamplePlan {
 
 export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRequest): Promise<SamplePlan> {
   const { db } = deps.database;
-  const [agent, tools, chain] = await Promise.all([
+  const [agent, tools, chain, pinned] = await Promise.all([
     agentOf(db, request.agent),
     toolsOf(db, request.tools),
     loadChain(db, deps.chains, request.head),
+    owner.outputSchema === null ? null : schemaOf(db, owner.outputSchema),
   ]);
-  const results = request.results > 0 ? await resultsOf(deps, request) : [];
-  const bodies = await owedMessages(deps, { request, chain, tools, results });
+  const results = request.results > 0 ? await resultsOf(deps, request, chain) : [];
+  const bodies = await owedMessages(deps, request, { agent, chain, tools, schema: pinned, results });
   const depth = chain[chain.length - 1]?.depth ?? 0;
   const links = chainOn({ hash: request.head, depth }, bodies, estimateMessage);
   const head = links[links.length - 1]?.hash ?? request.head;
+  const shown = shownOf(deps, agent, request, { tools, schema: request.schema === 'asked' ? pinned : null });
   const built = buildContext([...chain, ...links], {
-    agent,
-    tools,
+    ...shown,
     contextTokens: request.contextTokens,
     mayCompact: request.mayCompact && agent.compaction !== false,
   });
@@ -69,42 +79,80 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     request.agent,
     String(request.outputTokens),
   );
-  const { outputTokens } = request;
+  const outputTokens = capWithin(request, agent, built.estimateTokens);
   return {
     owner,
     key,
     head,
     depth: depth + links.length,
     links,
-    batchEnd: results.length > 0 ? batchEnded({ turn: owner.id, assistant: request.head }, results, null) : null,
+    batchEnd: batchEnded({ turn: owner.id, assistant: request.head }, results, null),
+    schema: shown.schema,
+    openTodos: agent.todoGate ? openTodos([...chain, ...links].map(({ body }) => body)).length : null,
+    switchedFrom: request.transition === 'model_switched' ? agent.model : null,
     joined: links.flatMap(({ body, hash }) => (body.kind === 'user' ? [{ input: body.input, message: hash }] : [])),
-    provider: agent.provider,
+    provider: shown.agent.provider,
     tools,
     permissions: agent.permissions ?? DEFAULT_PERMISSIONS,
     request: {
-      model: agent.model,
-      instructions: agent.instructions,
+      model: shown.agent.model,
+      instructions: shown.agent.instructions,
       messages: built.messages,
-      tools,
+      tools: shown.tools,
       outputTokens,
+      ...(shown.answer ? { answer: shown.answer } : {}),
       watchRepetition: request.watchRepetition,
       idempotencyKey: sha256('http', key).slice(0, 40),
     },
-    pricing: pricingOf(agent, { inputTokens: built.estimateTokens, outputTokens }),
+    pricing: pricingOf(shown.agent, { inputTokens: built.estimateTokens, outputTokens }),
     refusal: built.fits ? null : { kind: built.misfit, head, estimateTokens: built.estimateTokens },
   };
 }
 
-interface Owed {
-  readonly request: SampleRequest;
+interface Shown {
+  readonly agent: StoredAgent;
+  readonly tools: readonly StoredTool[];
+  readonly schema: OutputSchema | null;
+  readonly answer: AnswerFormat | null;
+}
+
+/** What the model is shown: whose turn it is, and how it is asked for an answer that fits a schema. */
+function shownOf(
+  deps: Deps,
+  pinned: StoredAgent,
+  { model }: SampleRequest,
+  { tools, schema }: Pick<Shown, 'tools' | 'schema'>,
+): Shown {
+  const agent = model === 'fallback' ? { ...pinned, ...pinned.fallback } : pinned;
+  if (schema === null) return { agent, tools, schema, answer: null };
+  const answer = { name: 'answer', schema };
+  const rules = deps.nativeAnswers(agent.provider);
+  if (rules !== null && nativeFormat(answer, rules)) return { agent, tools, schema, answer };
+  const instructions = [agent.instructions, ANSWER_INSTRUCTION].filter((text) => text !== '').join('\n\n');
+  return { agent: { ...agent, instructions }, tools: withAnswerTool(tools, schema), schema, answer: null };
+}
+
+/** A raised cap is no more than what the window has left; the usual one is the agent's own business. */
+function capWithin({ outputTokens, contextTokens }: SampleRequest, { limits }: StoredAgent, estimate: number): number {
+  return Math.max(Math.min(outputTokens, contextTokens - estimate), Math.min(outputTokens, limits.outputTokens));
+}
+
+interface Owing {
+  readonly agent: StoredAgent;
   readonly chain: readonly Link[];
   readonly tools: readonly StoredTool[];
+  readonly schema: OutputSchema | null;
   readonly results: Awaited<ReturnType<typeof resultsOf>>;
 }
 
 /** In this order: results of the last calls, inputs that wait for this turn, reminders that are due. */
-async function owedMessages(deps: Deps, { request, chain, tools, results }: Owed): Promise<Message[]> {
-  const inputs = await readInputs(deps.database.db, request.inputs);
+async function owedMessages(
+  deps: Deps,
+  request: SampleRequest,
+  { agent, chain, tools, schema, results }: Owing,
+): Promise<Message[]> {
+  const { db } = deps.database;
+  const inputs = await readInputs(db, request.inputs);
   const present = await inputsOnChain(deps, request.head, inputs, chain);
   return [
     ...resultMessages(
@@ -114,7 +162,12 @@ async function owedMessages(deps: Deps, { request, chain, tools, results }: Owed
     ...inputs
       .filter((row) => !present.has(row.id))
       .map((row): Message => ({ kind: 'user', text: inputText(row), input: row.id, source: row.kind })),
-    ...request.reminders.map((code): Message => ({ kind: 'reminder', code, text: REMINDER_TEXTS[code] })),
+    ...(await dueReminders(db, request, {
+      turn: request.fence.turn,
+      agent,
+      schema,
+      messages: chain.map(({ body }) => body),
+    })),
   ];
 }
 
@@ -136,9 +189,11 @@ async function inputsOnChain(
   return seen;
 }
 
-async function resultsOf({ database, calls }: Deps, { head, results }: SampleRequest) {
-  const own = calls.results(head, results);
-  return own ? own.map((row) => ({ ...row, begun: false, undo: null })) : await readResults(database.db, head);
+/** Of the newest calls: since they were asked for, a gate may have put a message behind them. */
+async function resultsOf({ database, calls }: Deps, { head, results }: SampleRequest, chain: readonly Link[]) {
+  const assistant = chain.findLast(({ body }) => body.kind === 'assistant')?.hash ?? head;
+  const own = calls.results(assistant, results);
+  return own ? own.map((row) => ({ ...row, begun: false, undo: null })) : await readResults(database.db, assistant);
 }
 
 /** What the first commit tells: the batch that is over, inputs that joined, the sample that begins. */
@@ -146,6 +201,7 @@ export function openingEvents(plan: SamplePlan, request: SampleRequest, attempt:
   const turn = plan.owner.id;
   return [
     ...(plan.batchEnd ? [plan.batchEnd] : []),
+    ...(plan.switchedFrom === null ? [] : [modelSwitched(turn, plan.switchedFrom, plan.request.model)]),
     ...plan.joined.map(
       ({ input, message }): NewEvent => ({
         key: `joined/${message}`,
@@ -156,6 +212,15 @@ export function openingEvents(plan: SamplePlan, request: SampleRequest, attempt:
     // What is not sent has no stream, and so no end of one.
     ...(plan.refusal ? [] : [sampleStarted(plan, request, attempt)]),
   ];
+}
+
+/** One switch a turn: the key says so. */
+function modelSwitched(turn: string, from: string, to: string): NewEvent {
+  return {
+    key: `switched/${turn}`,
+    turn,
+    event: { kind: 'model.switched', layer: 'turn', from, to, cause: 'overloaded' },
+  };
 }
 
 function sampleStarted(plan: SamplePlan, request: SampleRequest, attempt: string): NewEvent {

@@ -1,7 +1,9 @@
+import { ANSWER_TOOL } from '../../workflows/core/ending-checks/structured-output.ts';
 import type { SampleRequest } from '../../workflows/core/requests.ts';
 import type { SampleOutcome, TokenUsage, Usage } from '../../workflows/core/sample-outcome.ts';
 import type { CallRef } from '../../workflows/core/tools.ts';
 import type { Message, ToolCall } from '../../workflows/core/transcript.ts';
+import { isAnswerCall, NOT_ALONE, type TakenAnswer } from '../answer/take-answer.ts';
 import type { Deps } from '../deps.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { ModelReply, ModelResult } from '../model/port.ts';
@@ -17,11 +19,27 @@ import { planOf } from './guards.ts';
 import type { SamplePlan } from './plan-sample.ts';
 
 /** The assistant message as a link, or nothing where the model said nothing that is worth keeping. */
-export function replyLink(plan: SamplePlan, result: ModelResult): Link | null {
+export function replyLink(
+  plan: SamplePlan,
+  result: ModelResult,
+  taken: TakenAnswer | null,
+  onCut: 'drop' | 'keep',
+): Link | null {
   if (result.kind !== 'reply' && result.kind !== 'cut') return null;
+  if (result.kind === 'reply' && isDropped(result, taken, onCut)) return null;
   const body = assistantMessage(plan, result, result.kind === 'cut');
   if (body.kind !== 'assistant' || isEmpty(body)) return null;
   return chainOn({ hash: plan.head, depth: plan.depth }, [body], estimateMessage)[0] ?? null;
+}
+
+/** Half a text that is asked for again, and half a JSON text in any case, is not kept. */
+function isDropped(
+  result: ModelResult & { kind: 'reply' },
+  taken: TakenAnswer | null,
+  onCut: 'drop' | 'keep',
+): boolean {
+  if (result.finish !== 'length' || taken?.verdict === 'valid') return false;
+  return taken?.verdict === 'cut' || (onCut === 'drop' && result.calls.length === 0);
 }
 
 function assistantMessage(plan: SamplePlan, reply: ModelReply & { readonly usage: TokenUsage }, cut: boolean): Message {
@@ -61,11 +79,16 @@ export function toCalls(
   reply: Link,
   result: ModelResult,
   planning: boolean,
+  taken: TakenAnswer | null,
 ): PlannedCall[] {
   if (result.kind !== 'reply') return [];
   const cutAt = result.finish === 'length' ? result.calls.length - 1 : -1;
   return result.calls.map((each, ordinal) => {
-    const planned = planCall(deps, plan, each, ordinal, { isCut: ordinal === cutAt, planning });
+    const planned = planCall(deps, plan, each, ordinal, {
+      isCut: ordinal === cutAt,
+      planning,
+      answer: taken?.answers[ordinal] ?? null,
+    });
     return { ref: planned.ref, row: { ...planned.row, key: effectKey(reply.hash, ordinal) } };
   });
 }
@@ -73,23 +96,30 @@ export function toCalls(
 interface Circumstances {
   readonly isCut: boolean;
   readonly planning: boolean;
+  /** For a call that hands in the answer, and is not run. */
+  readonly answer: NewCall['answer'];
 }
 
 function planCall(
   deps: Deps,
-  { owner, tools, permissions }: SamplePlan,
+  { owner, tools, permissions, schema }: SamplePlan,
   asked: ToolCall,
   ordinal: number,
-  { isCut, planning }: Circumstances,
+  { isCut, planning, answer: taken }: Circumstances,
 ): { readonly ref: CallRef; readonly row: Omit<NewCall, 'key'> } {
+  const isAnswer = schema !== null && isAnswerCall(asked);
   const names = tools.map((tool) => tool.name);
   const found = deps.tools.lookup(asked.name, names);
   const parsed = found.ok ? parseArguments(found.tool, asked.arguments) : found;
   const row = { ordinal, providerCallId: asked.id, tool: asked.name, arguments: asked.arguments };
+  if (isAnswer) {
+    const ref = { ...answeredRef(ordinal, null, sha256(asked.arguments)), tool: ANSWER_TOOL };
+    return { ref, row: { ...row, effect: ref.effect, argumentsHash: ref.argsHash, answer: taken ?? NOT_ALONE } };
+  }
   if (isCut || !found.ok || !('args' in parsed)) {
     const ref = answeredRef(ordinal, found.ok ? found.tool : null, sha256(asked.arguments));
     const note = found.ok ? 'bad_arguments' : 'unknown_tool';
-    const answer = isCut || !('text' in parsed) ? CUT_OFF : { text: parsed.text, note };
+    const answer = isCut || !('text' in parsed) ? CUT_OFF : { status: 'error' as const, text: parsed.text, note };
     return { ref, row: { ...row, effect: ref.effect, argumentsHash: ref.argsHash, answer } };
   }
   const guarded = needsGate(found.tool, { plan: planOf(planning), hooks: deps.hooks, permissions });
@@ -98,9 +128,10 @@ function planCall(
 }
 
 const CUT_OFF = {
+  status: 'error',
   text: 'The call was cut off by the output limit and did not run. Make it again, in smaller pieces.',
   note: 'cut',
-};
+} as const;
 
 /** The outcome for the core; its head is the reply where there is one. */
 export function toOutcome(
@@ -111,9 +142,10 @@ export function toOutcome(
     readonly result: ModelResult;
     readonly usage: Usage;
     readonly hooks: Pick<Deps['hooks'], 'has'>;
+    readonly taken: TakenAnswer | null;
   },
 ): SampleOutcome {
-  const { reply, calls, result, usage, hooks } = got;
+  const { reply, calls, result, usage, hooks, taken } = got;
   const head = reply?.hash ?? plan.head;
   switch (result.kind) {
     case 'reply':
@@ -121,10 +153,12 @@ export function toOutcome(
         kind: 'reply',
         head,
         finish: result.finish,
-        empty: reply === null,
-        calls: calls.map((each) => each.ref),
+        empty: result.text.trim() === '' && result.calls.length === 0,
+        calls: taken ? [] : calls.map((each) => each.ref),
         usage,
-        ...(calls.length === 0 && hooks.has('StopGate') ? { stopGate: true } : {}),
+        ...((taken || calls.length === 0) && hooks.has('StopGate') ? { stopGate: true } : {}),
+        ...(taken ? { structured: { verdict: taken.verdict, results: reply ? calls.length : 0 } } : {}),
+        ...(plan.openTodos !== null && result.calls.length === 0 ? { openTodos: plan.openTodos } : {}),
       };
     case 'cut':
       return { kind: 'cut', head, usage };
@@ -147,6 +181,7 @@ export function closingEvents(
   return [
     endOfStream(closing, result, message),
     ...(result.kind === 'doom_loop' ? [attemptDiscarded(closing)] : []),
+    ...(result.kind === 'reply' && closing.wasShown && message === null ? [attemptDiscarded(closing)] : []),
     ...calls.map(
       ({ row }): NewEvent => ({
         key: `requested/${row.key}`,

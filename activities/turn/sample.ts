@@ -4,6 +4,7 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import type { SampleRequest } from '../../workflows/core/requests.ts';
 import type { SampleOutcome, Usage } from '../../workflows/core/sample-outcome.ts';
 import { addUsage } from '../../workflows/core/usage.ts';
+import { takeAnswer } from '../answer/take-answer.ts';
 import type { Deps } from '../deps.ts';
 import { beating, isCancelRequested } from '../heartbeat.ts';
 import type { ModelResult } from '../model/port.ts';
@@ -87,10 +88,12 @@ async function ask(asking: Asking): Promise<SampleOutcome> {
 
 async function close(asking: Asking, result: ModelResult, wasShown: boolean): Promise<SampleOutcome> {
   const { deps, request, plan, attempt, planning, lostUsage } = asking;
-  const reply = replyLink(plan, result);
-  const calls = reply ? toCalls(deps, plan, reply, result, planning) : [];
+  const { hooks } = deps;
+  const taken = plan.schema && result.kind === 'reply' ? takeAnswer(result, plan.schema) : null;
+  const reply = replyLink(plan, result, taken, request.onCut);
+  const calls = reply ? toCalls(deps, plan, reply, result, planning, taken) : [];
   const usage = withCost(result.usage, plan.pricing);
-  const outcome = toOutcome(plan, { reply, calls, result, usage: addUsage(usage, lostUsage), hooks: deps.hooks });
+  const outcome = toOutcome(plan, { reply, calls, result, usage: addUsage(usage, lostUsage), hooks, taken });
   const closing = {
     fence: request.fence,
     session: plan.owner.session,

@@ -2,6 +2,7 @@ import { Argument, Command, InvalidArgumentError } from 'commander';
 import type { OutcomeAnswer } from '../../activities/store/schema.ts';
 import { approvals, decide, report } from './approval-commands.ts';
 import { cancel, cost, events, ps, show, submit, why } from './job-commands.ts';
+import { readSchema } from './read-schema.ts';
 import type { Output } from './output.ts';
 import { migrate, serve, work } from './serve.ts';
 import { plan } from './session-commands.ts';
@@ -48,12 +49,14 @@ function addJobCommands(program: Command, output: Output, done: (code: number) =
     .option('-w, --workspace <folder>', 'a folder under the workspace root; a new one if left out')
     .option('--plan', 'plan first: it may change nothing but PLAN.md until `pawl plan <session> off`')
     .option('--max-usd <amount>', 'what each turn may cost at most, in US dollars', toUsd)
+    .option('--output-schema <file>', 'a file with the JSON Schema that the answer has to fit')
     .option('-f, --follow', 'watch it, and leave with the exit code of its end')
     .option('--wait', 'wait for it silently, and leave with the exit code of its end')
     .option(...JSON_OUT)
     .option(...CONFIG)
-    .action(async (words: string[], { config, json, follow, wait, ...ticket }: SubmitFlags) => {
+    .action(async (words: string[], { config, json, follow, wait, outputSchema: file, ...flags }: SubmitFlags) => {
       const how = follow ? 'show' : wait ? 'wait' : null;
+      const ticket = file === undefined ? flags : { ...flags, outputSchema: readSchema(file) };
       done(await submit({ ...ticket, text: words.join(' ') }, { config, json, follow: how }, output));
     });
   program
@@ -197,6 +200,7 @@ interface SubmitFlags extends Flags {
   workspace?: string;
   plan?: boolean;
   maxUsd?: number;
+  outputSchema?: string;
   follow?: boolean;
   wait?: boolean;
 }

@@ -1,4 +1,5 @@
 import { costText } from './cost-text.ts';
+import type { JobTurnEnd } from '../job.ts';
 import type { ShownCall, ShownEffect, ShownJob } from '../show.ts';
 import { argumentSummary, droppedLine, duration, endLine, jobLine, oneLine, printable, usageLine } from './format.ts';
 
@@ -13,12 +14,24 @@ export function showText(shown: ShownJob, nowMs: number): string {
     lines.push('', `turn ${turn.n}, opened ${turn.openedAt}`);
     lines.push(...calls.filter((call) => call.turn === turn.id).map(callLine));
     lines.push(turn.end ? `  ${endLine(turn.end)}` : '  has not ended');
-    if (turn.end) lines.push(`  ${usageLine(turn.end)}`);
+    if (turn.end) lines.push(...endFacts(turn.end));
   }
   if (effects.length > 0) lines.push('', 'effects', ...effects.map((effect) => effectLine(effect, calls)));
   lines.push('', costText(shown.usage));
   if (shown.text !== null) lines.push('', printable(shown.text));
   return lines.join('\n');
+}
+
+function endFacts(end: JobTurnEnd): string[] {
+  const { signal, structuredOutput, contract } = end;
+  const todos = signal.name === 'open_todos' ? (signal.items ?? []) : [];
+  return [
+    ...todos.map((item) => `  open    ${oneLine(item, WIDTH)}`),
+    ...(contract === 'unmet' ? ['  contract unmet'] : []),
+    ...(structuredOutput ? [`  output  ${printable(JSON.stringify(structuredOutput))}`] : []),
+    ...(end.resumeAt ? [`  try again after ${end.resumeAt}`] : []),
+    `  ${usageLine(end)}`,
+  ];
 }
 
 function callLine(call: ShownCall): string {

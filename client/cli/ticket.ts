@@ -33,6 +33,7 @@ export async function handIn(runs: Runs, ticket: Ticket): Promise<{ readonly job
     case 'unknown_agent':
       throw new UsageError(`There is no agent ${submitted.asked}; known are ${submitted.known.join(', ')}.`);
     case 'budget_refused':
+    case 'schema_refused':
     case 'workspace_refused':
       throw new UsageError(submitted.why);
   }

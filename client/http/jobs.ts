@@ -57,6 +57,8 @@ function addSubmit(app: App, runs: Runs, tenant: string): void {
         return refuse('unknown-agent', `Name one of: ${submitted.known.join(', ')}.`);
       case 'budget_refused':
         return refuse('budget-refused', submitted.why);
+      case 'schema_refused':
+        return refuse('schema-refused', submitted.why);
       case 'workspace_refused':
         return refuse('workspace-refused', submitted.why);
     }

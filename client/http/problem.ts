@@ -23,6 +23,7 @@ const PROBLEMS = {
   'bad-body': { status: 422, title: 'The body does not fit the schema' },
   'unknown-agent': { status: 422, title: 'There is no such agent' },
   'budget-refused': { status: 422, title: 'The budget cannot be kept' },
+  'schema-refused': { status: 422, title: 'The output schema cannot be used' },
   'workspace-refused': { status: 422, title: 'The workspace cannot be used' },
   internal: { status: 500, title: 'A fault of our own' },
   'engine-away': { status: 503, title: 'The engine cannot be reached' },

@@ -39,6 +39,18 @@ export const End = z
     by: z.string().nullable(),
     why: z.string().nullable(),
     recordedBy: z.enum(['turn', 'recovery']),
+    structuredOutput: z
+      .union([z.object({ value: z.unknown() }), z.object({ error: z.enum(['invalid', 'cut', 'missing', 'refused']) })])
+      .nullable()
+      .openapi({ description: 'The answer that had to fit outputSchema, or why there is none.' }),
+    contract: z
+      .enum(['met', 'unmet'])
+      .nullable()
+      .openapi({ description: 'Whether the tools that the agent requires have succeeded.' }),
+    resumeAt: z.iso
+      .datetime()
+      .nullable()
+      .openapi({ description: 'When a provider that was away is worth another try. A hint.' }),
     at: z.iso.datetime(),
   })
   .openapi('End');
@@ -99,6 +111,10 @@ export const SubmitBody = z
     maxUsd: z.number().positive().max(1_000_000).optional().openapi({
       description: 'What each turn may cost, in US dollars; needs known prices, and at most what the agent allows.',
     }),
+    outputSchema: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .openapi({ description: 'JSON Schema of an object; the answer has to fit it.' }),
   })
   .openapi('SubmitJob');
 

@@ -12,6 +12,8 @@ export function signalWords(signal: Signal): string {
   switch (signal.name) {
     case 'limit':
       return `limit ${signal.limit}: ${signal.used} of ${signal.allowed}`;
+    case 'open_todos':
+      return `${signal.count} open todos`;
     case 'retries_spent':
       return `${signal.cause} after ${signal.used} tries`;
     case 'provider_answer':

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
+import { usableSchema } from '../../activities/answer/output-schema.ts';
 import { contentHash, rootHash } from '../../activities/store/hash.ts';
 import { type AcceptedJob, storeJob } from '../../activities/store/intake.ts';
 import { StreamListener, StreamNotifier } from '../../activities/store/notify.ts';
@@ -23,6 +24,7 @@ const AGENT: StoredAgent = {
 const CATALOGUE: Catalogue = {
   names: [AGENT.name],
   agent: (name) => (name === undefined || name === AGENT.name ? AGENT : null),
+  outputSchema: usableSchema,
   workspace: (path) =>
     path?.startsWith('..')
       ? { ok: false, why: 'The workspace is outside the workspace root; name a folder inside it.' }

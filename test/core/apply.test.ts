@@ -49,6 +49,8 @@ describe('calls', () => {
       step: 5,
       resample: 0,
       unappendedResults: 2,
+      follows: 'results',
+      repeats: { batch: expect.any(String) as string, tier: 'readers', times: 1 },
       transition: 'tool_results',
     });
   });

@@ -3,6 +3,7 @@ import { apply } from '../../workflows/core/apply.ts';
 import { nextStep } from '../../workflows/core/next-step.ts';
 import { DEFAULT_LIMITS } from '../../workflows/core/policy.ts';
 import type { CallStatus } from '../../workflows/core/tools.ts';
+import { PLAIN_RULES } from '../../workflows/core/turn-rules.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
 import { openTurn, type TurnState } from '../../workflows/core/turn-state.ts';
 import { CANCELLED, changed, endOf, frozen, ref, T0 } from './fixtures.ts';
@@ -12,6 +13,7 @@ const opened = frozen(
   openTurn({
     head: 'h0',
     inputs: ['in_yes'],
+    rules: PLAIN_RULES,
     limits: DEFAULT_LIMITS,
     atMs: T0,
     carried: { assistant: 'before', ref: call },
@@ -44,6 +46,10 @@ test.each<CallStatus>(['ok', 'error', 'denied', 'unknown', 'stopped'])(
       reminders: [],
       transition: 'carried_call',
       watchRepetition: true,
+      model: 'primary',
+      outputTokens: 8_192,
+      onCut: 'drop',
+      schema: 'none',
     });
   },
 );

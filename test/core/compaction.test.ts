@@ -5,7 +5,8 @@ import { mayCompact, roomTokens } from '../../workflows/core/compaction.ts';
 import { nextStep } from '../../workflows/core/next-step.ts';
 import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
-import { type ContextTries, FRESH_CONTEXT, type TurnState } from '../../workflows/core/turn-state.ts';
+import { type ContextTries, FRESH_CONTEXT } from '../../workflows/core/turn-counters.ts';
+import { type TurnState } from '../../workflows/core/turn-state.ts';
 import { CANCELLED, changed, endOf, ref, reply, T0, turn, USAGE } from './fixtures.ts';
 
 const sampled = (outcome: SampleOutcome): TurnEvent => ({ kind: 'sampled', outcome, drained: 1, dice: 0.5, atMs: T0 });

@@ -24,9 +24,9 @@ describe('rests on a durable timer, one budget spent', () => {
     ['transport, last', transport, { transport: 13 }, 30_000, { transport: 14 }],
     ['stalled', { kind: 'stalled' }, { transport: 1 }, 4_000, { transport: 2 }],
     ['server error', serverError(false), {}, 2_000, { transport: 1 }],
-    ['overloaded, no word how long', overloaded(null), {}, 2_000, { transport: 1 }],
-    ['overloaded, asked for more than the delay', overloaded(50_000), {}, 50_000, { transport: 1 }],
-    ['overloaded, asked for less', overloaded(100), {}, 2_000, { transport: 1 }],
+    ['overloaded, no word how long', overloaded(null), {}, 2_000, { transport: 1, overloads: 1 }],
+    ['overloaded, asked for more than the delay', overloaded(50_000), {}, 50_000, { transport: 1, overloads: 1 }],
+    ['overloaded, asked for less', overloaded(100), {}, 2_000, { transport: 1, overloads: 1 }],
     ['429, first', limited(7_000), {}, 7_000, { rateLimit: 1 }],
     ['429, second', limited(7_000), { rateLimit: 1 }, 7_000, { rateLimit: 2 }],
     ['429, no word how long', limited(null), {}, 20_000, { rateLimit: 1 }],
@@ -76,6 +76,7 @@ type Ends = [
   failure: ProviderFailure,
   tries: Partial<Tries>,
   end: Pick<End, 'reason' | 'detail' | 'signal'>,
+  resumeMs?: number,
 ];
 const spent = (cause: string, used: number) =>
   ({ reason: 'ERROR', detail: 'provider_unavailable', signal: { name: 'retries_spent', cause, used } }) as const;
@@ -91,9 +92,9 @@ describe('ends, with nothing spent', () => {
     // x-should-retry: false
     ['a server error that says it is final', serverError(true), {}, spent('server_error', 1)],
     ['a third 429', limited(1_000), { rateLimit: 2 }, spent('rate_limited', 3)],
-    ['a wait of more than 24 h', limited(24 * HOUR + 1), {}, spent('rate_limited', 1)],
+    ['a wait of more than 24 h', limited(24 * HOUR + 1), {}, spent('rate_limited', 1), 24 * HOUR + 1],
     // Trap: short quotas that never end would hold a turn for ever, since rests are not running time.
-    ['parked for 24 h in all', limited(HOUR, true), { parkedMs: 24 * HOUR }, spent('rate_limited', 1)],
+    ['parked for 24 h in all', limited(HOUR, true), { parkedMs: 24 * HOUR }, spent('rate_limited', 1), HOUR],
     [
       'a fourth 401',
       auth,
@@ -112,10 +113,11 @@ describe('ends, with nothing spent', () => {
       { reason: 'ERROR', detail: 'model', signal: { name: 'retries_spent', cause: 'doom_loop', used: 3 } },
     ],
     ['an invalid request', { kind: 'invalid_request', status: 422 }, {}, refused('invalid_request', 422)],
-  ])('%s', (_name, failure, tries, end) => {
-    const state = turn({ tries });
+  ])('%s', (_name, failure, tries, end, resumeMs = 5 * 60_000) => {
+    const state = turn({ tries, outage: { inStep: 3, inTurn: 3, sinceMs: null } });
+    const resume = end.detail === 'provider_unavailable' ? { resumeAtMs: T0 + resumeMs } : {};
     expect(changed(state, afterFailure(state, failure, 0.5))).toEqual({
-      phase: { kind: 'ending', end: { ...end, decidedBy: 'runtime', phase: 'sampling' } },
+      phase: { kind: 'ending', end: { ...end, decidedBy: 'runtime', phase: 'sampling', ...resume } },
     });
   });
 

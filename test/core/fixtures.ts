@@ -1,12 +1,12 @@
 import type { End } from '../../workflows/core/ends.ts';
 import { NO_USAGE, type SampleOutcome, type Usage } from '../../workflows/core/sample-outcome.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../workflows/core/policy.ts';
+import { type ContextTries, FRESH_CONTEXT } from '../../workflows/core/turn-counters.ts';
+import { PLAIN_RULES, type TurnRules } from '../../workflows/core/turn-rules.ts';
 import type { CallRef } from '../../workflows/core/tools.ts';
 import {
   type AskedEnd,
   type BatchCall,
-  type ContextTries,
-  FRESH_CONTEXT,
   FRESH_TRIES,
   openTurn,
   type Phase,
@@ -19,17 +19,19 @@ export const T0 = 1_000_000;
 
 export const USAGE: Usage = { ...NO_USAGE, inputTokens: 100, cachedTokens: 40, outputTokens: 10, reasoningTokens: 3 };
 
-type Change = Partial<Omit<TurnState, 'limits' | 'tries' | 'context'>> & {
+type Change = Partial<Omit<TurnState, 'limits' | 'tries' | 'context' | 'rules'>> & {
+  readonly rules?: Partial<TurnRules>;
   readonly context?: Partial<ContextTries>;
   readonly limits?: Partial<Limits>;
   readonly tries?: Partial<Tries>;
 };
 
 /** A turn that has just opened, changed where the test says so; frozen, so that nothing may write to it. */
-export function turn({ limits, tries, context, ...change }: Change = {}): TurnState {
+export function turn({ rules, limits, tries, context, ...change }: Change = {}): TurnState {
   const opened = openTurn({
     head: 'h0',
     inputs: ['in_1'],
+    rules: { ...PLAIN_RULES, ...rules },
     limits: { ...DEFAULT_LIMITS, ...limits },
     atMs: T0,
     carried: null,

@@ -45,6 +45,10 @@ describe('the next step', () => {
         reminders: ['todo'],
         transition: 'tool_results',
         watchRepetition: true,
+        model: 'primary',
+        outputTokens: 8_192,
+        onCut: 'drop',
+        schema: 'none',
       },
     ],
     [
@@ -57,6 +61,10 @@ describe('the next step', () => {
         reminders: [],
         transition: 'resampled_doom_loop',
         watchRepetition: false,
+        model: 'primary',
+        outputTokens: 8_192,
+        onCut: 'drop',
+        schema: 'none',
       },
     ],
     [

@@ -6,8 +6,9 @@ import type { Decision, GateVerdict, StopVerdict } from '../../workflows/core/ga
 import type { End } from '../../workflows/core/ends.ts';
 import { nextStep, type Step } from '../../workflows/core/next-step.ts';
 import { DEFAULT_LIMITS } from '../../workflows/core/policy.ts';
-import type { ProviderFailure, SampleOutcome } from '../../workflows/core/sample-outcome.ts';
+import type { ProviderFailure, Reply, SampleOutcome } from '../../workflows/core/sample-outcome.ts';
 import type { CallRef, CallStatus } from '../../workflows/core/tools.ts';
+import { PLAIN_RULES, type TurnRules } from '../../workflows/core/turn-rules.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
 import { callsOf, openTurn, type TurnState } from '../../workflows/core/turn-state.ts';
 import { frozen, ref, T0, turn } from './fixtures.ts';
@@ -97,13 +98,41 @@ type Bare = SampleOutcome extends infer O ? (O extends SampleOutcome ? Omit<O, '
 const replies = (
   of: Arbitrary<readonly CallRef[]>,
   empty: boolean,
-  finish: Arbitrary<'stop' | 'length' | 'content_filter'>,
+  finish: Arbitrary<'stop' | 'length' | 'content_filter' | 'tool_calls'>,
 ) => record({ kind: fc.constant('reply' as const), finish, empty: fc.constant(empty), calls: of, usage: usages });
 /** Final answers that hooks want to hear of. */
 const gated = replies(fc.constant([]), false, fc.constant('stop')).map((reply) => ({
   ...reply,
   stopGate: true as const,
 }));
+const texts = fc
+  .tuple(
+    replies(fc.constant([]), false, fc.constantFrom('stop', 'stop', 'length', 'tool_calls', 'content_filter')),
+    fc.nat(3),
+  )
+  .map(([reply, openTodos]) => ({ ...reply, openTodos }));
+const rules: Arbitrary<TurnRules> = record({
+  role: fc.constantFrom('agent', 'sub_agent'),
+  fallback: fc.constantFrom('named', 'none'),
+  schema: fc.constantFrom('asked', 'none'),
+  todoGate: fc.constantFrom('on', 'off'),
+  tokenTarget: fc.option(fc.nat(6_000)),
+  contract: fc.option(
+    record({
+      tools: fc.constantFrom(['read_file'], ['never'], ['StructuredOutput']),
+      maxRetries: fc.nat(3),
+      baseMs: fc.nat(9_000),
+      maxMs: fc.constant(20_000),
+    }),
+  ),
+});
+const verdicts = fc.constantFrom<NonNullable<Reply['structured']>[]>(
+  { verdict: 'valid', results: 1 },
+  { verdict: 'valid', results: 0 },
+  { verdict: 'invalid', results: 2 },
+  { verdict: 'invalid', results: 0 },
+  { verdict: 'cut', results: 0 },
+);
 const failed = (of: Arbitrary<ProviderFailure>) =>
   fc.tuple(of, usages).map(([failure, usage]) => ({ ...failure, usage }));
 
@@ -114,7 +143,7 @@ const outcomes = (rough: number): Arbitrary<Bare> =>
     { weight: 3, arbitrary: failed(finals) },
     { weight: 100 - rough, arbitrary: replies(calls, false, fc.constantFrom('stop', 'stop', 'length')) },
     { weight: 8, arbitrary: replies(fc.constant([]), true, fc.constant('stop')) },
-    { weight: 6, arbitrary: replies(fc.constant([]), false, fc.constantFrom('stop', 'length', 'content_filter')) },
+    { weight: 12, arbitrary: texts },
     { weight: 6, arbitrary: gated },
     { weight: 4, arbitrary: fc.constant<Bare>({ kind: 'needs_compaction', estimateTokens: 9 }) },
     { weight: 1, arbitrary: fc.constant<Bare>({ kind: 'no_room', estimateTokens: 9 }) },
@@ -136,6 +165,37 @@ const compactions: Arbitrary<CompactOutcome> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom<CompactOutcome[]>({ kind: 'off' }, { kind: 'nothing' }) },
 );
 
+/** What a turn is mostly about: a model that calls the same again and again, one that only talks, a provider that is away. */
+type Mood = 'mixed' | 'loop' | 'talk' | 'away';
+
+const away = fc.constantFrom<ProviderFailure[]>(
+  { kind: 'stalled' },
+  { kind: 'overloaded', status: 529, afterMs: null },
+  { kind: 'overloaded', status: 503, afterMs: null },
+);
+
+function moody(mood: Mood, rough: number): Arbitrary<Bare> {
+  switch (mood) {
+    case 'mixed':
+      return outcomes(rough);
+    case 'loop':
+      return replies(fc.constant([ref(0)]), false, fc.constant('stop'));
+    case 'talk':
+      return fc.oneof(
+        { weight: 6, arbitrary: texts },
+        { weight: 3, arbitrary: replies(fc.constant([]), true, fc.constant('stop')) },
+        { weight: 3, arbitrary: replies(fc.constant([]), false, fc.constant('length')) },
+        { weight: 1, arbitrary: gated },
+        { weight: 1, arbitrary: replies(fc.constant([ref(0)]), false, fc.constant('stop')) },
+      );
+    case 'away':
+      return fc.oneof(
+        { weight: 60, arbitrary: failed(away) },
+        { weight: 1, arbitrary: replies(fc.constant([ref(0)]), false, fc.constant('stop')) },
+      );
+  }
+}
+
 /** Plays one turn against a world of chance, in the order in which `workflows/turn.ts` asks and records. */
 export function play(pick: GeneratorValue): Played {
   const world = new World(pick);
@@ -150,6 +210,7 @@ export function play(pick: GeneratorValue): Played {
 const carriedPhase = openTurn({
   head: 'h0',
   inputs: ['in_1'],
+  rules: PLAIN_RULES,
   limits: DEFAULT_LIMITS,
   atMs: T0,
   carried: { assistant: 'before', ref: ref(0, { effect: 'once' }) },
@@ -159,6 +220,7 @@ class World {
   readonly #pick: GeneratorValue;
   readonly #rough: number;
   readonly #cancels: boolean;
+  readonly #mood: Mood;
   readonly #heard: Heard[] = [];
   readonly #steps: { state: TurnState; step: Step }[] = [];
   readonly #arrived: string[] = ['in_1'];
@@ -171,9 +233,11 @@ class World {
   constructor(pick: GeneratorValue) {
     this.#pick = pick;
     this.#rough = pick(fc.constantFrom, 5, 40, 95);
-    this.#cancels = pick(fc.boolean);
+    this.#cancels = pick(fc.nat, 3) === 0;
+    this.#mood = pick(fc.constantFrom<Mood[]>, 'mixed', 'mixed', 'mixed', 'loop', 'talk', 'away');
     const opened = turn({
-      limits: { maxSteps: pick(fc.nat, 8), maxTokens: 20_000, maxMicroUsd: 200_000, maxRunningMs: 3_600_000 },
+      rules: pick(() => rules),
+      limits: { maxSteps: pick(fc.nat, 14), maxTokens: 40_000, maxMicroUsd: 400_000, maxRunningMs: 3_600_000 },
     });
     this.#state = pick(fc.nat, 3) === 0 ? frozen({ ...opened, phase: carriedPhase }) : opened;
   }
@@ -231,10 +295,12 @@ class World {
     // A cancel cuts the stream, if it comes in time.
     const cut = this.#cancel && this.#pick(fc.boolean);
     const appended = !cut || this.#pick(fc.boolean);
-    const drawn: Bare = cut ? { kind: 'cut', usage: this.#pick(() => usages) } : this.#pick(outcomes, this.#rough);
+    const drawn: Bare = cut
+      ? { kind: 'cut', usage: this.#pick(() => usages) }
+      : this.#pick(moody, this.#mood, this.#rough);
     // Where nobody watches, nobody sees it.
     const unseen = drawn.kind === 'doom_loop' && !step.watchRepetition;
-    const bare: Bare = unseen ? { kind: 'stalled', usage: drawn.usage } : drawn;
+    const bare: Bare = unseen ? { kind: 'stalled', usage: drawn.usage } : this.#judged(step, drawn);
     if (appended) this.#taken.push(...step.inputs);
     this.#recordStep({
       kind: 'sampled',
@@ -252,6 +318,16 @@ class World {
     this.#recordStep({ kind: 'compacted', outcome, dice: 0.5 });
   }
 
+  /** Where a schema is asked for, each text is judged by it. */
+  #judged(step: Step & { kind: 'sample' }, outcome: Bare): Bare {
+    if (outcome.kind !== 'reply') return outcome;
+    if (outcome.calls.length > 0) return outcome;
+    if (step.schema === 'none') return outcome;
+    const structured = this.#pick(() => verdicts);
+    const finish = structured.verdict === 'cut' ? 'length' : outcome.finish;
+    return { ...outcome, finish, empty: outcome.empty && structured.results === 0, structured };
+  }
+
   #runBatch(): void {
     const running: number[] = [];
     for (;;) {
@@ -262,9 +338,11 @@ class World {
       if (running.length === 0) break;
       this.#meanwhile();
       const at = this.#pick(fc.nat, running.length - 1);
-      const isCutInDoubt = this.#pick(fc.nat, 12) === 0 && this.#doubt(running[at] ?? 0) === 'cut';
+      const isCutInDoubt =
+        this.#mood === 'mixed' && this.#pick(fc.nat, 12) === 0 && this.#doubt(running[at] ?? 0) === 'cut';
       const [ordinal = 0] = running.splice(at, 1);
-      const status = isCutInDoubt ? 'unknown' : this.#pick(() => statuses);
+      const plain = this.#mood === 'mixed' ? this.#pick(() => statuses) : 'ok';
+      const status = isCutInDoubt ? 'unknown' : plain;
       this.#record({ kind: 'call_finished', ordinal, status });
       // A straggler: the same call once more, with another word.
       if (this.#pick(fc.nat, 9) === 0) this.#record({ kind: 'call_finished', ordinal, status: 'not_started' });

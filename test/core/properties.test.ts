@@ -97,7 +97,9 @@ always('no budget is exceeded', ({ steps, heard, state }) => {
     const parks = failures.filter(
       (each) => each.kind === 'rate_limited' && (each.quota || (each.afterMs ?? 0) > 120_000),
     );
-    expect(count('transport', 'stalled', 'overloaded', 'server_error')).toBeLessThanOrEqual(POLICY.transport.attempts);
+    const rounds = 1 + POLICY.transient.delaysMs.length;
+    const retried = count('transport', 'stalled', 'overloaded', 'server_error');
+    expect(retried).toBeLessThanOrEqual(POLICY.transport.attempts * rounds);
     expect(count('auth')).toBeLessThanOrEqual(POLICY.auth.attempts + 1);
     // The last one of each may be the one that ends the turn.
     expect(count('rate_limited') - parks.length).toBeLessThanOrEqual(POLICY.rateLimit.attempts + 1);
@@ -105,8 +107,47 @@ always('no budget is exceeded', ({ steps, heard, state }) => {
   for (const { after } of heard) {
     expect(after.tries.parkedMs).toBeLessThanOrEqual(POLICY.rateLimit.parkMaxMs);
     expect(after.tries.empty).toBeLessThanOrEqual(POLICY.empty.resamples);
+    expect(after.tries.emptyNudges).toBeLessThanOrEqual(POLICY.empty.nudges);
+    expect(after.tries.callless).toBeLessThanOrEqual(POLICY.callless.nudges);
+    expect(after.outage.inStep).toBeLessThanOrEqual(POLICY.transient.delaysMs.length);
+    expect(after.outage.inTurn).toBeLessThanOrEqual(POLICY.transient.perTurn);
+    expect(after.output.continued).toBeLessThanOrEqual(POLICY.length.continuations);
+    expect(after.answer.retries).toBeLessThanOrEqual(POLICY.structuredOutput.retries);
+    expect(after.contract.reruns).toBeLessThanOrEqual(after.rules.contract?.maxRetries ?? 0);
+    expect(after.todoNudges).toBeLessThanOrEqual(POLICY.todoGate.nudges);
     expect(after.tries.doom).toBeLessThanOrEqual(POLICY.doomLoop.resamples);
   }
+});
+
+always('one switch of the model a turn, and none back', ({ heard }) => {
+  const models = heard.flatMap(({ before, after }) => (before.model === after.model ? [] : [after.model]));
+  expect(models.length).toBeLessThanOrEqual(1);
+  expect(models).not.toContain('primary');
+});
+
+/** Budgets of a turn: what is used of them is never given back. */
+const FOR_GOOD: Readonly<Record<string, (state: TurnState) => number>> = {
+  outage: ({ outage }) => outage.inTurn,
+  answer: ({ answer }) => answer.retries,
+  contract: ({ contract }) => contract.reruns,
+  todos: ({ todoNudges }) => todoNudges,
+  target: ({ target }) => target.continuations,
+};
+
+always('nothing gives a budget of the turn back, and using up one leaves the others', ({ heard }) => {
+  for (const { before, after } of heard) {
+    const spent = Object.entries(FOR_GOOD).filter(([, of]) => of(after) !== of(before));
+    for (const [, of] of spent) expect(of(after)).toBe(of(before) + 1);
+    expect(spent.length).toBeLessThanOrEqual(1);
+  }
+});
+
+always('a turn that was cancelled, refused, stationary, out of steps or in error is not opened again', (played) => {
+  const { steps, end } = played;
+  const isFinal = ['user_cancel', 'refused', 'no_progress', 'max_steps'].includes(end?.detail ?? '');
+  if (!end || !(isFinal || end.reason === 'ERROR')) return;
+  const at = steps.findIndex(({ state, step }) => step.kind === 'finish' || state.phase.kind === 'ending');
+  expect(steps.slice(at).map(({ step }) => step)).toEqual([{ kind: 'finish', end }]);
 });
 
 const WAYS: Readonly<Record<string, readonly string[]>> = {
@@ -184,8 +225,11 @@ always('results of a batch are owed until a sample has taken them, and once', ({
     const before = steps[at - 1];
     if (step.kind !== 'sample' || before?.step.kind !== 'runTools') continue;
     expect(step.results).toBe(callsOf(before.state).length);
-    const next = steps[at + 1]?.step;
-    if (next?.kind === 'sample') expect(next.results).toBe(0);
+    const next = steps[at + 1];
+    // A call that was taken out of a reply is owed its own result.
+    const answers = ['structured_retry', 'input_arrived', 'token_target', 'stop_gate'];
+    const isAnswer = answers.includes(next?.state.transition ?? '');
+    if (next?.step.kind === 'sample' && !isAnswer) expect(next.step.results).toBe(0);
   }
 });
 

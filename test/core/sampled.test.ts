@@ -99,8 +99,8 @@ describe('a sample', () => {
       },
     ],
     [
-      'cut by its length',
-      turn({ limits: { outputTokens: 64 } }),
+      'cut by its length, in as many pieces as there may be',
+      turn({ limits: { outputTokens: 64, raisedOutputTokens: 64 }, output: { cap: 'usual', continued: 3 } }),
       reply({ finish: 'length' }),
       {
         reason: 'MAX_TOKENS',

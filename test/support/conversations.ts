@@ -32,3 +32,8 @@ function opening(request: ChatRequest): string {
 export function userTexts(request: ChatRequest): string[] {
   return request.messages.filter(({ role }) => role === 'user').map(({ content }) => String(content));
 }
+
+/** The newest thing that a user, or the runtime in a user's place, said. */
+export function newestUserText(request: ChatRequest): string {
+  return userTexts(request).at(-1) ?? '';
+}

@@ -28,7 +28,9 @@ export function ramble(seed: number, chars: number): string {
   return text.slice(0, chars);
 }
 
-/** One more step: a lot of words that no cheap stage can shorten, and a call. */
+/** One more step: a lot of words that no cheap stage can shorten, and a call that is not the one before. */
 export function step(n: number, chars: number): Reply {
-  return callTools([{ name: 'list_files', arguments: {} }], { text: `Step ${n}. ${ramble(n, chars)}` });
+  return callTools([{ name: 'list_files', arguments: { depth: 1 + (n % 2) } }], {
+    text: `Step ${n}. ${ramble(n, chars)}`,
+  });
 }

@@ -167,7 +167,13 @@ it('is written once, and the attempt that repeats it succeeds; another run is re
     signal: { name: 'model_stop' },
     phase: 'ending',
   } as const;
-  const request = (run: string) => ({ fence: { turn, run, isReset: false }, end, step: 0 });
+  const request = (run: string) => ({
+    fence: { turn, run, isReset: false },
+    end,
+    step: 0,
+    answer: null,
+    contract: null,
+  });
   await endTurn(deps as Deps, request(runId));
   await expect(endTurn(deps as Deps, request('another-run'))).rejects.toMatchObject({ code: 'turn.fenced' });
   expect(only(await at.events(session), 'turn.ended')).toEqual(only(before, 'turn.ended'));

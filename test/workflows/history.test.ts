@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { call } from '../../activities/store/schema.ts';
 import { defineTool } from '../../activities/tools/define-tool.ts';
-import { C, callTools, chunks, hold, paced, say, status } from '../../testing/index.ts';
+import { C, callTools, chunks, countToolResults, hold, paced, say, status } from '../../testing/index.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { conversations, userTexts } from '../support/conversations.ts';
 import { cancelTurn, exportHistories, type History, only, runsOf, turnHandle } from '../support/engine-facts.ts';
@@ -61,7 +61,12 @@ function bytesOfSteps(runs: readonly History[]): { readonly bytes: number; reado
 }
 
 it('grows by the same number of bytes at step 300 as at step 30', { timeout: 200_000 }, async () => {
-  talk.on('long work', () => callTools([{ name: 'list_files', arguments: {} }], { text: 'I look again. '.repeat(20) }));
+  // Never the same twice in a row, which would be no progress.
+  talk.on('long work', (request) =>
+    callTools([{ name: 'list_files', arguments: { depth: 1 + (countToolResults(request) % 2) } }], {
+      text: 'I look again. '.repeat(20),
+    }),
+  );
   const { session } = await at.submit('long work', { agent: 'long' });
   const end = await at.ended(session, 1, 180_000);
   expect(end).toMatchObject({ endDetail: 'max_steps', endStep: STEPS });

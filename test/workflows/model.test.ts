@@ -36,8 +36,8 @@ beforeAll(async () => {
     expectKey: true,
     providers: (baseUrl) => ({ guarded: { baseUrl, apiKeyFile: keyFile } }),
     others: [
-      { name: 'chat', limits: { outputTokens: 512 } },
-      { name: 'responses', provider: 'responses', limits: { outputTokens: 512 } },
+      { name: 'chat', limits: { outputTokens: 512, raisedOutputTokens: 512 } },
+      { name: 'responses', provider: 'responses', limits: { outputTokens: 512, raisedOutputTokens: 512 } },
       { name: 'guarded', provider: 'guarded' },
     ],
   });

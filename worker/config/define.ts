@@ -24,6 +24,26 @@ export interface AgentDefinition {
   readonly permissions?: PermissionsDefinition;
   /** False: a conversation that becomes too long ends MAX_TOKENS instead of being summarized. */
   readonly compaction?: boolean;
+  /** Takes over for the rest of a turn whose model was overloaded three times in a row. */
+  readonly fallback?: { readonly provider?: string; readonly model: string };
+  /** Tools that must have succeeded before a turn may end on a final answer. */
+  readonly contract?: ContractDefinition;
+  /** Whether unfinished todos keep a turn from ending; off if left out. */
+  readonly todoGate?: boolean;
+  /** Output tokens that a turn is to use before it may end. */
+  readonly tokenTarget?: number;
+  /** JSON Schema of an object that the answer has to fit; a job may bring its own. */
+  readonly outputSchema?: Readonly<Record<string, unknown>>;
+}
+
+export interface ContractDefinition {
+  readonly tools: readonly string[];
+  /** How often the model is asked again; 3 if left out. */
+  readonly maxRetries?: number;
+  /** Delay before the first rerun, ms, doubled for each further one; 1,000 if left out. */
+  readonly baseMs?: number;
+  /** Longest delay, ms; 60,000 if left out. */
+  readonly maxMs?: number;
 }
 
 /** A provider that speaks one of OpenAI's protocols. Keys come from the environment or a file, never from here. */
@@ -43,6 +63,11 @@ export interface ProviderDefinition {
   readonly reasoning?: ReasoningReturn;
   /** Which JSON Schema its tools may have: `openai` (default), `openai_strict`, or `plain` for whatever comes. */
   readonly schemas?: SchemaRules;
+  /**
+   * Whether it takes a schema as the format of a whole reply (`native`), or answers are handed in by a tool call
+   * (`tool`). Native for api.openai.com, tool elsewhere, if left out.
+   */
+  readonly structuredOutput?: 'native' | 'tool';
 }
 
 export interface PawlDefinition {

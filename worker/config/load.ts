@@ -9,10 +9,12 @@ import { createHooks, type Hooks } from '../../activities/gate/hooks.ts';
 import type { McpServers } from '../../activities/mcp/servers.ts';
 import { createRegistry, type Registry } from '../../activities/tools/registry.ts';
 import type { StoredAgent } from '../../activities/store/schema.ts';
+import type { PriceTable } from '../../workflows/core/usage.ts';
 import { SetupError } from '../setup-error.ts';
 import { DEFAULT_DEFINITION } from './default.ts';
 import type { AgentDefinition, PawlDefinition } from './define.ts';
 import { isRemoteToolOf, mcpShape, resolveMcp } from './mcp.ts';
+import { endingShape, resolveEnding } from './ending.ts';
 import { hookShape, permissionsShape, resolvePermissions } from './guards.ts';
 import { limitsShape, type PricesDefinition, pricesShape, resolveLimits, resolvePrices } from './prices.ts';
 import { resolveProviders, type Provider } from './providers.ts';
@@ -92,6 +94,7 @@ const Shape = z.object({
         prices: pricesShape.optional(),
         permissions: permissionsShape.optional(),
         compaction: z.boolean().optional(),
+        ...endingShape,
       }),
     )
     .min(1, 'name at least one agent'),
@@ -108,6 +111,7 @@ const Shape = z.object({
         wire: z.enum(['chat', 'responses']).optional(),
         reasoning: z.enum(['send', 'send_in_current_turn', 'drop']).optional(),
         schemas: z.enum(['openai', 'openai_strict', 'plain']).optional(),
+        structuredOutput: z.enum(['native', 'tool']).optional(),
       }),
     )
     .optional(),
@@ -162,6 +166,24 @@ function registryOf(definition: PawlDefinition, file: string | null): Registry {
   }
 }
 
+/** By model: the agent's own, and the one that it may fall back to. */
+function pricesOf(
+  agent: Pick<StoredAgent, 'name' | 'limits'> & {
+    readonly known: PriceTable | null;
+    readonly fallback: StoredAgent['fallback'] | undefined;
+  },
+  prices: Known['prices'],
+): PriceTable | null {
+  const { name, limits, known, fallback } = agent;
+  if (!fallback || known?.[fallback.model]) return known;
+  const price = prices[fallback.model];
+  if (price) return { ...known, [fallback.model]: resolvePrices(price) };
+  if (limits.maxMicroUsd === null) return known;
+  throw new SetupError(
+    `Agent ${name} has a budget in US dollars and may fall back to ${fallback.model}, of which no price is known: put it under prices in the config, or take the fallback away.`,
+  );
+}
+
 interface Known {
   readonly registry: Registry;
   readonly providers: readonly string[];
@@ -185,6 +207,12 @@ function resolveAgent(agent: AgentDefinition, { registry, providers, prices, isT
   const limits = resolveLimits({ name, attended, model, limits: agent.limits, prices: known });
   const permissions = resolvePermissions(agent.permissions);
   const compaction = agent.compaction === false ? { compaction: false } : {};
-  const stored = { name, provider, model, instructions, tools, attended, limits, permissions, ...compaction };
-  return known ? { ...stored, prices: { [model]: known } } : stored;
+  const ending = resolveEnding(agent, { providers, provider });
+  const rules = { limits, permissions, ...compaction, ...ending };
+  const stored = { name, provider, model, instructions, tools, attended, ...rules };
+  const priced = pricesOf(
+    { name, limits, known: known ? { [model]: known } : null, fallback: ending.fallback },
+    prices,
+  );
+  return priced ? { ...stored, prices: priced } : stored;
 }

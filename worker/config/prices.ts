@@ -44,6 +44,7 @@ export const limitsShape = z
     maxRunningMs: limit.nullable(),
     notAfterMs: limit.nullable(),
     outputTokens: limit,
+    raisedOutputTokens: limit,
     contextTokens: limit,
     workspaceWaitMs: limit,
   })

@@ -19,6 +19,7 @@ export interface Provider {
   readonly wire: 'chat' | 'responses';
   readonly schemas: SchemaRules;
   readonly reasoning: ReasoningReturn;
+  readonly structuredOutput: 'native' | 'tool';
 }
 
 const OPENAI_URL = 'https://api.openai.com/v1';
@@ -36,7 +37,8 @@ function resolveProvider(name: string, provider: ProviderDefinition, file: strin
   if (baseUrl === undefined)
     throw new SetupError(`Provider ${name} has no baseUrl; add it under providers in the config.`);
   const { wire = 'chat', schemas = 'openai', reasoning = 'send' } = provider;
-  return { name, baseUrl, wire, schemas, reasoning, key: keySource(name, provider, file) };
+  const { structuredOutput = baseUrl.startsWith('https://api.openai.com/') ? 'native' : 'tool' } = provider;
+  return { name, baseUrl, wire, schemas, reasoning, structuredOutput, key: keySource(name, provider, file) };
 }
 
 function keySource(name: string, { apiKeyEnv, apiKeyFile }: ProviderDefinition, file: string | null): KeySource {
@@ -77,10 +79,12 @@ function tryKey(source: KeySource): string | undefined {
 
 /** Of the providers that the agents name; to be called before anything is started. */
 export function requireKeysOf(config: {
-  readonly agents: readonly { readonly provider: string }[];
+  readonly agents: readonly { readonly provider: string; readonly fallback?: { readonly provider: string } }[];
   readonly providers: Readonly<Record<string, Provider>>;
 }): void {
-  const used = new Set(config.agents.map((agent) => agent.provider));
+  const used = new Set(
+    config.agents.flatMap(({ provider, fallback }) => (fallback ? [provider, fallback.provider] : [provider])),
+  );
   for (const provider of Object.values(config.providers)) if (used.has(provider.name)) requireKey(provider);
 }
 

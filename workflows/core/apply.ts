@@ -2,19 +2,23 @@ import { allReturned, blockingCall, endingCall } from './batch.ts';
 import { afterSuccess, compacted, needsCompaction, noRoom } from './compaction.ts';
 import { answerArrived, decided, gated, outcomeAsked, outcomeHeard, waitSeen } from './deciding.ts';
 import type { End } from './ends.ts';
-import { endOfCode, endOfFuse, endOfReply, endOfReport, endOfUnknownEffect } from './endings.ts';
+import { endOfCode, endOfFuse, endOfReport, endOfUnknownEffect } from './endings.ts';
+import { withSucceeded } from './ending-checks/contract.ts';
 import { afterFailure } from './failures.ts';
-import { POLICY } from './policy.ts';
+import { ending } from './going-on.ts';
+import { replied } from './replied.ts';
 import type { SampleOutcome } from './sample-outcome.ts';
-import { beforeStop, stopGateAnswered } from './stop-gate.ts';
+import { isNudgeDue, repeated } from './stationarity.ts';
+import { stopGateAnswered } from './stop-gate.ts';
+import { NO_REPEATS } from './turn-counters.ts';
 import type { CallStatus } from './tools.ts';
 import type { TurnEvent } from './turn-event.ts';
 import {
   type BatchCall,
   endPhaseOf,
-  FRESH_TRIES,
   isWaiting,
-  type Phase,
+  type RestCause,
+  type Transition,
   type TurnState,
   withCalls,
 } from './turn-state.ts';
@@ -79,18 +83,26 @@ function drained(state: TurnState, inputs: number, outcome: SampleOutcome): Turn
     inbox: state.inbox.slice(inputs),
     unappendedResults: 0,
     reminders: [],
+    follows: inputs > 0 ? 'input' : state.follows,
+    // Somebody has brought something new: the same calls may mean something else now.
+    repeats: inputs > 0 ? NO_REPEATS : state.repeats,
   };
 }
 
 function rested(state: TurnState): TurnState {
   switch (state.phase.kind) {
     case 'resting':
-      return { ...state, phase: { kind: 'ready' }, transition: 'retry_after_failure' };
+      return { ...state, phase: { kind: 'ready' }, transition: afterRest(state.phase.cause) };
     case 'compaction_resting':
       return { ...state, phase: { kind: 'compacting', cause: state.phase.cause } };
     default:
       return state;
   }
+}
+
+function afterRest(cause: RestCause): Transition {
+  if (cause === 'outage') return 'retry_after_outage';
+  return cause === 'contract' ? 'contract_rerun' : 'retry_after_failure';
 }
 
 function sampled(state: TurnState, outcome: SampleOutcome, dice: number): TurnState {
@@ -121,37 +133,6 @@ function succeeded(state: TurnState, empty: boolean): TurnState {
   return empty ? state : { ...state, context: afterSuccess(state.context) };
 }
 
-function replied(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): TurnState {
-  if (reply.calls.length > 0) return calling(state, reply);
-  if (reply.finish === 'content_filter') return ending(state, endOfReply(state, 'refused'));
-  if (reply.empty && state.tries.empty < POLICY.empty.resamples) {
-    return {
-      ...state,
-      phase: { kind: 'ready' },
-      resample: state.resample + 1,
-      tries: { ...FRESH_TRIES, empty: state.tries.empty + 1, doom: state.tries.doom, cutCalls: state.tries.cutCalls },
-      transition: 'resampled_empty',
-    };
-  }
-  if (reply.empty) return ending(state, endOfReply(state, 'empty'));
-  if (reply.finish === 'length') return ending(state, endOfReply(state, 'output_limit'));
-  if (state.inbox.length > 0)
-    return { ...state, phase: { kind: 'ready' }, tries: FRESH_TRIES, transition: 'input_arrived' };
-  const end = endOfReply(state, 'final_answer');
-  return beforeStop(state, reply, end) ?? ending(state, end);
-}
-
-function calling(state: TurnState, reply: SampleOutcome & { kind: 'reply' }): TurnState {
-  const cutCalls = reply.finish === 'length' ? state.tries.cutCalls + 1 : 0;
-  const calls = reply.calls.map((ref): BatchCall => ({ ref, state: ref.verdict === 'answered' ? 'error' : 'queued' }));
-  const next: TurnState = {
-    ...state,
-    tries: { ...FRESH_TRIES, cutCalls },
-    phase: { kind: 'batch', calls, fuse: null },
-  };
-  return cutCalls > POLICY.cutCalls.stepsInARow ? ending(next, endOfReply(next, 'cut_calls')) : next;
-}
-
 function batchReturned(state: TurnState): TurnState {
   if (state.phase.kind === 'carried') return carriedReturned(state, state.phase.call);
   if (state.phase.kind !== 'batch') return state;
@@ -166,11 +147,20 @@ function batchReturned(state: TurnState): TurnState {
   if (fused) return ending(kept, fused);
   const blockedOn = blockingCall(calls);
   if (blockedOn) return ending(kept, endOfReport(blockedOn));
+  return stepDone(kept, calls);
+}
+
+function stepDone(state: TurnState, calls: readonly BatchCall[]): TurnState {
+  const repeats = repeated(state.repeats, calls);
   return {
-    ...kept,
+    ...withSucceeded(state, calls),
     phase: { kind: 'ready' },
     step: state.step + 1,
     resample: 0,
+    outage: { ...state.outage, inStep: 0 },
+    follows: 'results',
+    repeats,
+    reminders: isNudgeDue(repeats) ? ['identical_steps'] : [],
     transition: 'tool_results',
   };
 }
@@ -181,7 +171,7 @@ function carriedReturned(state: TurnState, call: BatchCall): TurnState {
   if (state.asked) return state;
   if (endingCall([call])) return ending(state, endOfUnknownEffect());
   if (!allReturned([call])) return state;
-  return { ...state, phase: { kind: 'ready' }, transition: 'carried_call' };
+  return { ...withSucceeded(state, [call]), phase: { kind: 'ready' }, transition: 'carried_call' };
 }
 
 function withCall(state: TurnState, ordinal: number, to: 'running' | CallStatus): TurnState {
@@ -194,11 +184,6 @@ function withCall(state: TurnState, ordinal: number, to: 'running' | CallStatus)
 function mayBecome(from: BatchCall['state'], to: BatchCall['state']): boolean {
   if (from === 'queued') return true;
   return (from === 'running' || from === 'waiting' || from === 'in_doubt') && to !== 'running';
-}
-
-function ending(state: TurnState, end: End): TurnState {
-  const phase: Phase = { kind: 'ending', end };
-  return { ...state, phase };
 }
 
 function userCancel(state: TurnState): End {

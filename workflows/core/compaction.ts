@@ -3,7 +3,8 @@ import { backoffMs } from './backoff.ts';
 import type { End } from './ends.ts';
 import { POLICY } from './policy.ts';
 import type { ProviderFailure } from './sample-outcome.ts';
-import type { ContextTries, TurnState } from './turn-state.ts';
+import type { ContextTries } from './turn-counters.ts';
+import type { TurnState } from './turn-state.ts';
 
 /** From this estimate on no model is called, in tokens. */
 export function roomTokens(contextTokens: number): number {
@@ -11,9 +12,9 @@ export function roomTokens(contextTokens: number): number {
   return Math.min(contextTokens * compactionAtShare, contextTokens - minimumRoomTokens);
 }
 
-/** Whether this context may be compacted now; not where it was tried in vain already. */
+/** Whether this context may be compacted now; not where it was tried in vain already, nor in the middle of a text that goes on. */
 export function mayCompact(state: TurnState): boolean {
-  return state.context.brokenAt !== state.head;
+  return state.context.brokenAt !== state.head && state.output.continued === 0;
 }
 
 /** The estimate is at the share of the window where no model is called any more. */

@@ -1,11 +1,12 @@
 import type { End } from './ends.ts';
 import type { Fuse } from './gate.ts';
+import { outputCap } from './output-cap.ts';
 import { endPhaseOf, type TurnState } from './turn-state.ts';
 
 /** The end that a reply without usable calls leads to. */
 export function endOfReply(
   state: TurnState,
-  how: 'final_answer' | 'refused' | 'output_limit' | 'empty' | 'cut_calls',
+  how: 'final_answer' | 'refused' | 'output_limit' | 'empty' | 'empty_answer' | 'cut_calls',
 ): End {
   const phase = 'ending' as const;
   switch (how) {
@@ -14,9 +15,13 @@ export function endOfReply(
     case 'refused':
       return { reason: 'COMPLETED', detail: how, decidedBy: 'model', signal: { name: 'model_refusal' }, phase };
     case 'output_limit': {
-      const { outputTokens } = state.limits;
-      const signal = { name: 'limit', limit: 'output_tokens', allowed: outputTokens, used: outputTokens } as const;
+      const allowed = outputCap(state);
+      const signal = { name: 'limit', limit: 'output_tokens', allowed, used: allowed } as const;
       return { reason: 'MAX_TOKENS', detail: how, decidedBy: 'runtime', signal, phase };
+    }
+    case 'empty_answer': {
+      const signal = { name: 'retries_spent', cause: 'empty_reply', used: state.tries.empty } as const;
+      return { reason: 'COMPLETED', detail: 'final_answer', decidedBy: 'model', signal, phase };
     }
     case 'empty':
       return modelError('empty_reply', state.tries.empty);

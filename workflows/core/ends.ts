@@ -61,6 +61,8 @@ export type EndPhase = 'sampling' | 'gate' | 'tools' | 'waiting' | 'resting' | '
 export type Signal =
   | { readonly name: 'model_stop' | 'model_refusal' | 'model_report' }
   | { readonly name: 'limit'; readonly limit: LimitName; readonly allowed: number; readonly used: number }
+  /** `items`: the todos themselves; the workflow knows only how many. */
+  | { readonly name: 'open_todos'; readonly count: number; readonly items?: readonly string[] }
   | { readonly name: 'retries_spent'; readonly cause: string; readonly used: number }
   | { readonly name: 'provider_answer'; readonly cause: string; readonly status?: number }
   | { readonly name: 'cancel_request'; readonly id?: string }
@@ -87,7 +89,7 @@ type EndOf<R extends EndReason> = {
     readonly decidedBy: DeciderOf<R, D>;
     readonly signal: Signal;
     readonly phase: EndPhase;
-  };
+  } & (D extends 'provider_unavailable' ? { readonly resumeAtMs: number } : unknown);
 }[DetailsOf<R>];
 
 /** Exactly one of these closes a turn. An end without a decider and a signal does not type-check. */

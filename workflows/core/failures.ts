@@ -2,6 +2,9 @@ import { backoffMs } from './backoff.ts';
 import { overflowed, tooLarge } from './compaction.ts';
 import type { End } from './ends.ts';
 import { POLICY } from './policy.ts';
+import { switchModel } from './recovering/fallback.ts';
+import { refuseCap } from './recovering/length.ts';
+import { retryTurn } from './recovering/outage.ts';
 import type { ProviderFailure } from './sample-outcome.ts';
 import type { Tries, TurnState } from './turn-state.ts';
 
@@ -26,14 +29,19 @@ export function afterFailure(state: TurnState, failure: ProviderFailure, dice: n
     case 'too_large':
       return tooLarge(state);
     case 'invalid_request':
-      return refused(state, { name: 'provider_answer', cause: failure.kind, status: failure.status });
+      return (
+        refuseCap(state) ?? refused(state, { name: 'provider_answer', cause: failure.kind, status: failure.status })
+      );
   }
 }
 
 function retryTransport(state: TurnState, failure: ProviderFailure, askedMs: number | null, dice: number): TurnState {
   const used = state.tries.transport + 1;
-  if (used >= POLICY.transport.attempts) return unavailable(state, failure, used);
-  return resting(state, failure, backoffMs(used, askedMs, dice), { transport: used });
+  const overloads = failure.kind === 'overloaded' ? state.tries.overloads + 1 : 0;
+  const switched = switchModel(state, overloads);
+  if (switched) return switched;
+  if (used >= POLICY.transport.attempts) return retryTurn(state) ?? unavailable(state, failure, used);
+  return resting(state, failure, backoffMs(used, askedMs, dice), { transport: used, overloads });
 }
 
 function waitForRate(state: TurnState, failure: ProviderFailure & { kind: 'rate_limited' }): TurnState {
@@ -42,9 +50,13 @@ function waitForRate(state: TurnState, failure: ProviderFailure & { kind: 'rate_
   const used = state.tries.rateLimit + 1;
   if (failure.quota || waitMs > waitsInStepMaxMs) {
     const parkedMs = state.tries.parkedMs + waitMs;
-    return parkedMs > parkMaxMs ? unavailable(state, failure, used) : resting(state, failure, waitMs, { parkedMs });
+    return parkedMs > parkMaxMs
+      ? unavailable(state, failure, used, waitMs)
+      : resting(state, failure, waitMs, { parkedMs });
   }
-  return used > attempts ? unavailable(state, failure, used) : resting(state, failure, waitMs, { rateLimit: used });
+  return used > attempts
+    ? unavailable(state, failure, used, waitMs)
+    : resting(state, failure, waitMs, { rateLimit: used });
 }
 
 function retryAuth(state: TurnState, failure: ProviderFailure & { kind: 'auth' }): TurnState {
@@ -88,17 +100,19 @@ function resting(state: TurnState, failure: ProviderFailure, forMs: number, trie
   return {
     ...state,
     phase: { kind: 'resting', untilMs: state.atMs + forMs, cause: failure.kind },
-    tries: { ...state.tries, ...tries },
+    tries: { ...state.tries, overloads: 0, ...tries },
   };
 }
 
-function unavailable(state: TurnState, failure: ProviderFailure, used: number): TurnState {
+/** `waitMs`: what the provider asked for itself. */
+function unavailable(state: TurnState, failure: ProviderFailure, used: number, waitMs = 0): TurnState {
   return ended(state, {
     reason: 'ERROR',
     detail: 'provider_unavailable',
     decidedBy: 'runtime',
     signal: { name: 'retries_spent', cause: failure.kind, used },
     phase: 'sampling',
+    resumeAtMs: state.atMs + Math.max(waitMs, POLICY.unavailable.resumeAfterMs),
   });
 }
 

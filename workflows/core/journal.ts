@@ -57,6 +57,13 @@ export type JournalEvent =
       readonly transition: Transition;
       readonly model: string;
     }
+  | {
+      readonly kind: 'model.switched';
+      readonly layer: 'turn';
+      readonly from: string;
+      readonly to: string;
+      readonly cause: 'overloaded';
+    }
   | ({
       readonly kind: 'stream.ended';
       readonly layer: 'stream';

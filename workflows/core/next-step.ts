@@ -2,6 +2,8 @@ import { undecided, undoable } from './batch.ts';
 import type { CompactionCause } from './compact-outcome.ts';
 import type { End } from './ends.ts';
 import { limitReached } from './limits.ts';
+import { mayRaise, outputCap } from './output-cap.ts';
+import { noProgress } from './stationarity.ts';
 import { POLICY } from './policy.ts';
 import { stopGateCount } from './stop-gate.ts';
 import {
@@ -24,6 +26,11 @@ export type Step =
       readonly transition: Transition;
       /** False once the model has repeated itself too often: the next reply is taken as it is. */
       readonly watchRepetition: boolean;
+      readonly model: TurnState['model'];
+      readonly outputTokens: number;
+      /** What becomes of a text that the cap cuts. */
+      readonly onCut: 'drop' | 'keep';
+      readonly schema: 'asked' | 'none';
     }
   | { readonly kind: 'compact'; readonly cause: CompactionCause }
   | { readonly kind: 'gate'; readonly ordinal: number }
@@ -42,7 +49,7 @@ export function nextStep(state: TurnState, now: number): Step {
   if (phase.kind === 'ending') return { kind: 'finish', end: phase.end };
   switch (phase.kind) {
     case 'ready': {
-      const end = limitReached(state);
+      const end = limitReached(state) ?? noProgress(state);
       return end ? { kind: 'finish', end } : sample(state);
     }
     case 'carried':
@@ -85,5 +92,9 @@ function sample(state: TurnState): Step {
     reminders: state.reminders,
     transition: state.transition,
     watchRepetition: state.tries.doom < POLICY.doomLoop.resamples,
+    model: state.model,
+    outputTokens: outputCap(state),
+    onCut: mayRaise(state) ? 'drop' : 'keep',
+    schema: state.answer.schema === 'asks' ? 'asked' : 'none',
   };
 }

@@ -3,9 +3,22 @@ export const POLICY = {
   transport: { delaysMs: [2_000, 4_000, 8_000, 16_000, 30_000], attempts: 15, jitterShare: 0.2 },
   rateLimit: { waitsInStepMaxMs: 120_000, attempts: 2, parkMaxMs: 24 * 3_600_000, defaultWaitMs: 20_000 },
   auth: { delaysMs: [1_000, 2_000, 4_000], attempts: 3 },
-  empty: { resamples: 2 },
+  /** Transport retries begun anew for a step, once they are used up; `outageMs` counts from then on. */
+  transient: { delaysMs: [2_000, 10_000, 30_000], perTurn: 10, outageMs: 600_000 },
+  /** When it is worth trying again after an end on a provider that is away. */
+  unavailable: { resumeAfterMs: 300_000 },
+  fallback: { overloadsInARow: 3 },
+  length: { continuations: 3 },
+  empty: { resamples: 2, nudges: 1 },
   /** What is said again, so often and over so many characters, that it is no table, list or code any more. */
   doomLoop: { resamples: 2, repeats: 4, repeatedChars: 3_000, periodMaxChars: 4_000 },
+  callless: { nudges: 1 },
+  structuredOutput: { retries: 3, schemaChars: 100_000 },
+  contract: { maxExponent: 20, maxRetries: 3, baseMs: 1_000, maxMs: 60_000 },
+  todoGate: { nudges: 2 },
+  tokenTarget: { untilShare: 0.9, continuations: 3, minimumGainTokens: 500 },
+  /** Identical steps in a row: when the model is told, and when the turn ends. */
+  stationarity: { readers: { nudgeAt: 4, endAt: 8 }, others: { nudgeAt: 8, endAt: 12 } },
   cutCalls: { stepsInARow: 5 },
   /** Of our own code: what fails so often is not going to work. */
   faults: { attempts: 10 },
@@ -81,6 +94,8 @@ export interface Limits {
   readonly notAfterMs: number | null;
   /** Cap on the output of one sample, in tokens. */
   readonly outputTokens: number;
+  /** The cap that an output is given once, which the usual one has cut; no more than `outputTokens`: none. */
+  readonly raisedOutputTokens: number;
   /** The model's context window, in tokens. */
   readonly contextTokens: number;
   /** How long a call waits for a worker that has the session's files, before the workspace counts as lost. */
@@ -94,6 +109,7 @@ export const DEFAULT_LIMITS: Limits = {
   maxRunningMs: 6 * 3_600_000,
   notAfterMs: null,
   outputTokens: 8_192,
+  raisedOutputTokens: 65_536,
   contextTokens: 128_000,
   workspaceWaitMs: 3_600_000,
 };

@@ -1,4 +1,5 @@
 import type { CompactionCause } from './compact-outcome.ts';
+import type { Answered } from './ending-checks/structured-output.ts';
 import type { End } from './ends.ts';
 import type { Effect } from './tools.ts';
 import type { Reminder, Transition } from './turn-state.ts';
@@ -25,7 +26,12 @@ export interface SampleRequest {
   readonly transition: Transition;
   /** Whether a model that repeats itself without end is stopped. */
   readonly watchRepetition: boolean;
+  readonly model: 'primary' | 'fallback';
   readonly outputTokens: number;
+  /** What becomes of a text that the cap cuts. */
+  readonly onCut: 'drop' | 'keep';
+  /** Whether the answer has to fit the turn's schema. */
+  readonly schema: 'asked' | 'none';
   readonly contextTokens: number;
   /** False where this very context was tried to be compacted in vain: what still fits is sampled. */
   readonly mayCompact: boolean;
@@ -99,4 +105,6 @@ export interface EndTurnRequest {
   readonly fence: RunIdentity;
   readonly end: End;
   readonly step: number;
+  readonly answer: Answered | null;
+  readonly contract: 'met' | 'unmet' | null;
 }

@@ -55,6 +55,14 @@ export type SampleOutcome = { readonly head: string } & (
       readonly usage: Usage;
       /** There are hooks that want to be asked before the turn ends on this reply. */
       readonly stopGate?: true;
+      /** Where the answer has to fit a schema, and this may be it. */
+      readonly structured?: {
+        readonly verdict: 'valid' | 'invalid' | 'cut';
+        /** Results of calls that were taken out, which the next commit appends. */
+        readonly results: number;
+      };
+      /** Unfinished todos, where somebody asks. */
+      readonly openTodos?: number;
     }
   | { readonly kind: 'needs_compaction'; readonly estimateTokens: number }
   | { readonly kind: 'no_room'; readonly estimateTokens: number }
@@ -62,3 +70,5 @@ export type SampleOutcome = { readonly head: string } & (
   | { readonly kind: 'cut'; readonly usage: Usage }
   | (ProviderFailure & { readonly usage: Usage })
 );
+
+export type Reply = SampleOutcome & { readonly kind: 'reply' };

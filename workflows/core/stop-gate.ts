@@ -1,33 +1,36 @@
-import type { End } from './ends.ts';
+import type { Check } from './ending-checks/check.ts';
+import { concludeEnd } from './ending-checks/last-checks.ts';
+import { askedAgain } from './ending-checks/structured-output.ts';
 import type { StopVerdict } from './gate.ts';
+import { ending, goingOn } from './going-on.ts';
 import { POLICY } from './policy.ts';
-import type { SampleOutcome } from './sample-outcome.ts';
-import { FRESH_TRIES, type Phase, type StopGateCount, type TurnState } from './turn-state.ts';
+import type { StopGateCount } from './turn-counters.ts';
+import type { TurnState } from './turn-state.ts';
 
 export function stopGateCount(state: TurnState): StopGateCount {
   return state.stopGate ?? { asks: 0, blocks: 0 };
 }
 
-/** A final answer that the gate has to hear of; null: nobody wants to, or it was asked too often. */
-export function beforeStop(
-  state: TurnState,
-  reply: SampleOutcome & { readonly kind: 'reply' },
-  end: End,
-): TurnState | null {
+/** A final answer that the gate has to hear of, unless nobody wants to, or it was asked too often. */
+export const askStopGate: Check = (state, end, reply) => {
   const { asks, blocks } = stopGateCount(state);
-  if (!reply.stopGate || asks >= POLICY.stopGate.asksPerTurn) return null;
-  return { ...state, phase: { kind: 'stop_gate', end }, stopGate: { asks: asks + 1, blocks } };
-}
+  if (!reply.stopGate || asks >= POLICY.stopGate.asksPerTurn) return { kind: 'passes', state, end };
+  return {
+    kind: 'goes_on',
+    state: { ...state, phase: { kind: 'stop_gate', end }, stopGate: { asks: asks + 1, blocks } },
+  };
+};
 
-/** The gate's word. A message that came while it was asked goes to the model first. */
+/** The gate's word; without objection the last checks follow. */
 export function stopGateAnswered(state: TurnState, verdict: StopVerdict): TurnState {
   if (state.phase.kind !== 'stop_gate') return state;
   switch (verdict.kind) {
     case 'pass':
-      return state.inbox.length > 0 ? goingOn(state, 'input_arrived') : ending(state, state.phase.end);
+      return concludeEnd(state, state.phase.end);
     case 'block': {
       const { asks, blocks } = stopGateCount(state);
-      return goingOn({ ...state, head: verdict.head, stopGate: { asks, blocks: blocks + 1 } }, 'stop_gate');
+      const blocked = { ...state, head: verdict.head, stopGate: { asks, blocks: blocks + 1 } };
+      return askedAgain(goingOn(blocked, 'stop_gate'));
     }
     case 'stop':
       return ending(state, {
@@ -38,13 +41,4 @@ export function stopGateAnswered(state: TurnState, verdict: StopVerdict): TurnSt
         phase: 'ending',
       });
   }
-}
-
-function goingOn(state: TurnState, transition: TurnState['transition']): TurnState {
-  return { ...state, phase: { kind: 'ready' }, tries: FRESH_TRIES, transition };
-}
-
-function ending(state: TurnState, end: End): TurnState {
-  const phase: Phase = { kind: 'ending', end };
-  return { ...state, phase };
 }

@@ -28,6 +28,8 @@ export interface CallRef {
   readonly argsHash: string;
   readonly locks: readonly LockKey[];
   readonly verdict: Verdict;
+  /** It is made to be called again and again. */
+  readonly polling?: true;
   /** Set where the tool can take a call back. */
   readonly undo?: 'declared';
 }

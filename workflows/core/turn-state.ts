@@ -4,6 +4,22 @@ import type { Fuse } from './gate.ts';
 import type { Limits } from './policy.ts';
 import { NO_USAGE, type ProviderFailure, type Usage } from './sample-outcome.ts';
 import type { CallRef, CallStatus } from './tools.ts';
+import {
+  type AnswerState,
+  type ContextTries,
+  type ContractState,
+  FRESH_CONTEXT,
+  FRESH_OUTPUT,
+  FRESH_TARGET,
+  NO_OUTAGE,
+  NO_REPEATS,
+  type Outage,
+  type OutputTries,
+  type Repeats,
+  type StopGateCount,
+  type TargetState,
+} from './turn-counters.ts';
+import type { TurnRules } from './turn-rules.ts';
 
 /**
  * A call of the running batch: not begun (and not gated yet, while its verdict says `gate`), waiting for a
@@ -29,6 +45,9 @@ export interface AskedEnd {
   readonly atMs: number;
 }
 
+/** What is waited out: a failure of the provider, all of them after the retries, or the delay before a rerun. */
+export type RestCause = ProviderFailure['kind'] | 'outage' | 'contract';
+
 /** Where the loop stands. Fields belong to the phase that has them. */
 export type Phase =
   | { readonly kind: 'ready' }
@@ -36,7 +55,7 @@ export type Phase =
   | { readonly kind: 'compacting'; readonly cause: CompactionCause }
   /** A back-off between two tries of a compaction. */
   | { readonly kind: 'compaction_resting'; readonly untilMs: number; readonly cause: CompactionCause }
-  | { readonly kind: 'resting'; readonly untilMs: number; readonly cause: ProviderFailure['kind'] }
+  | { readonly kind: 'resting'; readonly untilMs: number; readonly cause: RestCause }
   | { readonly kind: 'batch'; readonly calls: readonly BatchCall[]; readonly fuse: Fuse | null }
   /** The model is done, and whoever may object is asked; without objection the turn ends with `end`. */
   | { readonly kind: 'stop_gate'; readonly end: End }
@@ -50,9 +69,21 @@ export type Transition =
   | 'tool_results'
   | 'input_arrived'
   | 'retry_after_failure'
+  | 'retry_after_outage'
+  | 'model_switched'
+  | 'output_cap_raised'
+  | 'output_cap_refused'
+  | 'output_continued'
+  | 'answer_cut'
   | 'resampled_empty'
   | 'resampled_doom_loop'
   | 'stop_gate'
+  | 'nudged_empty'
+  | 'calls_missing'
+  | 'structured_retry'
+  | 'contract_rerun'
+  | 'todo_nudge'
+  | 'token_target'
   | 'compacted'
   | 'overflow_compacted'
   /** A compaction was tried in vain, and there is room all the same. */
@@ -63,6 +94,8 @@ export type Transition =
 export type Reminder =
   | 'empty_reply'
   | 'output_cut'
+  | 'answer_cut'
+  | 'calls_missing'
   | 'structured_output'
   | 'contract'
   | 'todo'
@@ -80,39 +113,25 @@ export interface Tries {
   readonly auth: number;
   readonly empty: number;
   readonly doom: number;
+  readonly emptyNudges: number;
+  /** Replies in a row that promised calls and brought none. */
+  readonly callless: number;
+  /** Overloads in a row. */
+  readonly overloads: number;
   readonly cutCalls: number;
 }
 
-export const FRESH_TRIES: Tries = { transport: 0, rateLimit: 0, parkedMs: 0, auth: 0, empty: 0, doom: 0, cutCalls: 0 };
-
-/** How often the stop gate was asked in this turn, and how often it blocked. */
-export interface StopGateCount {
-  readonly asks: number;
-  readonly blocks: number;
-}
-
-/** Budgets of what is done when the context does not fit; a nudge, a gate or a rerun gives none of them back. */
-export interface ContextTries {
-  /** Tries of the compaction at hand that failed in passing. */
-  readonly failed: number;
-  /** How often the text of the compaction at hand was halved, since even the request for a summary was too long. */
-  readonly shrinks: number;
-  /** Compactions in a row that freed too little, or failed. */
-  readonly ineffective: number;
-  /** The head whose compaction was tried in vain. */
-  readonly brokenAt: string | null;
-  /** Whether the provider's word that it does not fit was answered with a compaction since the last success. */
-  readonly overflow: 'free' | 'taken';
-  readonly images: 'shown' | 'stripped';
-}
-
-export const FRESH_CONTEXT: ContextTries = {
-  failed: 0,
-  shrinks: 0,
-  ineffective: 0,
-  brokenAt: null,
-  overflow: 'free',
-  images: 'shown',
+export const FRESH_TRIES: Tries = {
+  transport: 0,
+  rateLimit: 0,
+  parkedMs: 0,
+  auth: 0,
+  empty: 0,
+  doom: 0,
+  emptyNudges: 0,
+  callless: 0,
+  overloads: 0,
+  cutCalls: 0,
 };
 
 /** The whole turn as one JSON value: query result, test fixture and continue-as-new argument. */
@@ -129,6 +148,7 @@ export interface TurnState {
   /** Inputs that the next commit appends, first in first out. */
   readonly inbox: readonly string[];
   readonly reminders: readonly Reminder[];
+  readonly rules: TurnRules;
   readonly limits: Limits;
   readonly usage: Usage;
   /** Time spent working; rests and waits do not count. */
@@ -139,6 +159,17 @@ export interface TurnState {
   /** Absent until the gate is asked. */
   readonly stopGate?: StopGateCount;
   readonly context: ContextTries;
+  readonly outage: Outage;
+  readonly output: OutputTries;
+  /** Which of the agent's models answers. */
+  readonly model: 'primary' | 'fallback';
+  /** What the model has to react to: the newest thing that it did not say itself. */
+  readonly follows: 'input' | 'results';
+  readonly repeats: Repeats;
+  readonly answer: AnswerState;
+  readonly contract: ContractState;
+  readonly todoNudges: number;
+  readonly target: TargetState;
   readonly transition: Transition;
   /** It wins at the next look. */
   readonly asked: AskedEnd | null;
@@ -147,6 +178,7 @@ export interface TurnState {
 export interface TurnStart {
   readonly head: string;
   readonly inputs: readonly string[];
+  readonly rules: TurnRules;
   readonly limits: Limits;
   readonly atMs: number;
   readonly carried: CarriedCall | null;
@@ -161,12 +193,22 @@ export function openTurn(start: TurnStart): TurnState {
     unappendedResults: 0,
     inbox: start.inputs,
     reminders: [],
+    rules: start.rules,
     limits: start.limits,
     usage: NO_USAGE,
     runningMs: 0,
     atMs: start.atMs,
     tries: FRESH_TRIES,
     context: FRESH_CONTEXT,
+    outage: NO_OUTAGE,
+    output: FRESH_OUTPUT,
+    model: 'primary',
+    follows: 'input',
+    repeats: NO_REPEATS,
+    answer: { schema: start.rules.schema === 'asked' ? 'asks' : 'none', retries: 0, message: null, fault: null },
+    contract: { succeeded: [], reruns: 0 },
+    todoNudges: 0,
+    target: FRESH_TARGET,
     transition: 'opened',
     asked: null,
   };

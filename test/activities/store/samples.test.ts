@@ -224,7 +224,10 @@ test('calls go to the store with their effects; one that is answered already act
   const calls = [
     newCall(reply.hash, 0, 'none'),
     newCall(reply.hash, 1, 'once'),
-    newCall(reply.hash, 2, 'once', { ...odd, answer: { text: 'no such tool \0', note: 'unknown_tool' } }),
+    newCall(reply.hash, 2, 'once', {
+      ...odd,
+      answer: { status: 'error', text: 'no such tool \0', note: 'unknown_tool' },
+    }),
   ];
   await closeSample(at.db, closing(seeded, { reply, calls, outcome: replyOutcome(reply.hash) }));
   const rows = await at.db.select().from(call).where(eq(call.assistant, reply.hash)).orderBy(call.ordinal);

@@ -3,7 +3,7 @@ import { batchEnded } from '../../../activities/turn/batch-end.ts';
 import type { End } from '../../../workflows/core/ends.ts';
 import type { CallStatus } from '../../../workflows/core/tools.ts';
 
-const row = (status: CallStatus | null, note: string | null = null) => ({ status, note });
+const row = (status: CallStatus | null, note: string | null = null) => ({ tool: 'shell', status, note });
 const phase = 'tools' as const;
 const DONE: End = {
   reason: 'COMPLETED',

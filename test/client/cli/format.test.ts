@@ -23,6 +23,9 @@ const END: JobTurnEnd = {
   by: null,
   why: null,
   recordedBy: 'turn',
+  structuredOutput: null,
+  contract: null,
+  resumeAt: null,
   at: '2026-01-01T00:00:00.000Z',
 };
 

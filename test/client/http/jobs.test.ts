@@ -86,6 +86,31 @@ describe('a job', () => {
     expect(rest.filter((frame) => frame.id !== undefined).slice(0, numbered.length - 5)).toEqual(numbered.slice(5));
   });
 
+  test('brings its own schema, and has an answer that fits it', async () => {
+    talk.on('as data', () => callTools([{ name: 'StructuredOutput', arguments: { verdict: 'ok' } }]));
+    const outputSchema = { type: 'object', properties: { verdict: { const: 'ok' } }, required: ['verdict'] };
+    const { id } = SubmittedSchema.parse(await (await submit('as data', 'schema 1', { outputSchema })).json());
+    const frames = await (await eventsOf(id)).all();
+    const expected = { reason: 'COMPLETED', structuredOutput: { value: { verdict: 'ok' } }, contract: null };
+    expect(frames.at(-1)).toMatchObject({ event: 'end', data: { state: 'done', end: expected } });
+    const job = JobWithResult.parse(await (await fetch(`${server.url}/v1/jobs/${id}`)).json());
+    expect(job.end).toMatchObject(expected);
+    // The schema is part of the body: another one under the same key is another job.
+    expect((await submit('as data', 'schema 1', { outputSchema })).status).toBe(200);
+    expect((await submit('as data', 'schema 1', { outputSchema: { type: 'object' } })).status).toBe(409);
+  });
+
+  test('with a schema that nobody could judge by is refused, with what to do', async () => {
+    const answer = await submit('bad schema', 'schema 2', { outputSchema: { type: 'object', required: 'verdict' } });
+    expect(answer.status).toBe(422);
+    expect(await answer.json()).toMatchObject({
+      type: 'urn:pawl:problem:schema-refused',
+      detail: expect.stringMatching(
+        /^The output schema can’t be used: it is no valid JSON Schema: .*required.*array/,
+      ) as string,
+    });
+  });
+
   test('that is done and read to its last event has nothing left to send', async () => {
     talk.on('short', () => say('Done.'));
     const { id } = await submitted('short');

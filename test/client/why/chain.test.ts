@@ -17,6 +17,9 @@ const endOf = (how: Ended, change: Partial<JobTurnEnd> = {}): JobTurnEnd => ({
   by: null,
   why: null,
   recordedBy: 'turn',
+  structuredOutput: null,
+  contract: null,
+  resumeAt: null,
   at: AT,
   ...change,
 });

@@ -3,12 +3,20 @@ import type { TurnActivity } from '../../../client/engine.ts';
 import { doingNow } from '../../../client/why/doing.ts';
 import { openTurn, type BatchCall, type Phase } from '../../../workflows/core/turn-state.ts';
 import { DEFAULT_LIMITS } from '../../../workflows/core/policy.ts';
+import { PLAIN_RULES } from '../../../workflows/core/turn-rules.ts';
 
 const NOON = Date.UTC(2026, 0, 1, 12);
 const at = (minutes: number) => new Date(NOON + minutes * 60_000).toISOString();
 
 function seen(phase: Phase | null, change: Partial<TurnActivity> = {}): TurnActivity {
-  const opened = openTurn({ head: 'h', inputs: [], carried: null, limits: DEFAULT_LIMITS, atMs: NOON });
+  const opened = openTurn({
+    head: 'h',
+    inputs: [],
+    carried: null,
+    rules: PLAIN_RULES,
+    limits: DEFAULT_LIMITS,
+    atMs: NOON,
+  });
   return { engine: 'running', state: phase && { ...opened, phase, step: 3 }, pending: [], ...change };
 }
 

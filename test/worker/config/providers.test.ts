@@ -23,6 +23,7 @@ test('what a provider is, where it says nothing', () => {
     wire: 'chat',
     schemas: 'openai',
     reasoning: 'send',
+    structuredOutput: 'tool',
     key: { kind: 'variable', name: 'OPENAI_API_KEY' },
   });
 });

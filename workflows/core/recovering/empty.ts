@@ -1,0 +1,23 @@
+import { settledWithout } from '../ending-checks/structured-output.ts';
+import { endOfReply } from '../endings.ts';
+import { ending, goingOn, resampling } from '../going-on.ts';
+import { POLICY } from '../policy.ts';
+import type { Reply } from '../sample-outcome.ts';
+import { FRESH_TRIES, type TurnState } from '../turn-state.ts';
+
+/** Nothing was said: asked again; after tool results also told so once, since the work may simply be over. */
+export function emptyReply(state: TurnState, reply: Reply): TurnState | null {
+  if (!reply.empty) return null;
+  const { empty, emptyNudges, doom, cutCalls } = state.tries;
+  const tries = { ...FRESH_TRIES, empty, emptyNudges, doom, cutCalls };
+  if (empty < POLICY.empty.resamples) {
+    return { ...resampling(state, 'resampled_empty'), tries: { ...tries, empty: empty + 1 } };
+  }
+  if (state.follows === 'input') return ending(state, endOfReply(state, 'empty'));
+  if (emptyNudges < POLICY.empty.nudges) {
+    const nudged = { ...state, reminders: ['empty_reply'] as const };
+    return { ...goingOn(nudged, 'nudged_empty'), tries: { ...tries, emptyNudges: emptyNudges + 1 } };
+  }
+  if (state.inbox.length > 0) return goingOn(state, 'input_arrived');
+  return ending(settledWithout(state, 'missing'), endOfReply(state, 'empty_answer'));
+}
