@@ -41,7 +41,12 @@ export function actingOn({
 /** The same, for taking calls back: all of it, waiting for a worker included, within the time that is left. */
 export function undoing(queue: string, forMs: number): Pick<Acting, 'undoCall'> {
   const elsewhere = queue === workflowInfo().taskQueue ? {} : { taskQueue: queue };
-  return proxyActivities<Activities>({ ...heartbeating, ...elsewhere, scheduleToCloseTimeout: forMs });
+  return proxyActivities<Activities>({
+    ...heartbeating,
+    ...elsewhere,
+    scheduleToCloseTimeout: forMs,
+    summary: 'take a call back',
+  });
 }
 
 /**

@@ -31,6 +31,9 @@ function howItEnded(calls: readonly Answered[], end: End | null) {
     const { detail, decidedBy, signal } = end;
     return { reason: 'cancelled' satisfies BatchEnd, detail, decidedBy, signal: signal.name } as const;
   }
+  if (calls.some(({ status }) => status === 'blocked_on_approval')) {
+    return { reason: 'fused' satisfies BatchEnd, detail: 'expired', decidedBy: 'runtime', signal: 'approval' } as const;
+  }
   const fuse = calls.find(({ status, note }) => (status === 'denied' || status === 'fused') && isFuse(note))?.note;
   if (fuse) {
     const decidedBy = fuse === 'expired' ? 'runtime' : 'user';

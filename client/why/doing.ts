@@ -43,8 +43,11 @@ function ofCalls(calls: readonly BatchCall[], { step, atMs }: TurnState, pending
   const since = iso(atMs);
   const asking = calls.find((call) => call.state === 'asking');
   if (asking) return waits(asking, since, 'a person to decide on');
+  const doubted = calls.find((call) => call.state === 'in_doubt');
   const waiting = calls.find((call) => call.state === 'waiting');
   const running = calls.filter((call) => call.state === 'running');
+  if (doubted && running.length === 0)
+    return waits(doubted, since, `a person to say what became of ${doubted.ref.tool},`);
   if (waiting && running.length === 0) return waits(waiting, since, `the answer to ${waiting.ref.tool},`);
   return works(pending[0] ?? null, `runs ${toolNames(running)} of step ${step}`, since);
 }
@@ -52,7 +55,7 @@ function ofCalls(calls: readonly BatchCall[], { step, atMs }: TurnState, pending
 const PHASES = { ready: 'sample', compacting: 'compact', stop_gate: 'stopGate', ending: 'endTurn' } as const;
 
 function waits(call: BatchCall, since: string, what: string): Doing {
-  if (call.state !== 'asking' && call.state !== 'waiting') return doing('waits', `waits for ${what}`);
+  if (!('untilMs' in call)) return doing('waits', `waits for ${what}`);
   const until = call.untilMs > 0 ? iso(call.untilMs) : null;
   const words = `waits for ${what} ${call.approval}${until === null ? '' : ` until ${until}`}`;
   return { ...doing('waits', words), since, until };

@@ -33,6 +33,13 @@ const KILLED: End = {
   signal: { name: 'engine', event: 'unknown' },
   phase,
 };
+const UNANSWERED: End = {
+  reason: 'BLOCKED',
+  detail: 'awaiting_approval',
+  decidedBy: 'runtime',
+  signal: { name: 'approval', id: 'a' },
+  phase,
+};
 const REJECTED: End = {
   reason: 'ABORTED',
   detail: 'permission_rejected',
@@ -70,6 +77,13 @@ test.each([
     [row('denied', 'rejected'), row('fused', 'rejected')],
     REJECTED,
     ['fused', 'rejected', 'user', 'approval'],
+  ],
+  // The call itself waits on, beyond its turn.
+  [
+    'nobody answered, and the turn ends on it',
+    [row('ok'), row('blocked_on_approval', 'awaiting_approval')],
+    UNANSWERED,
+    ['fused', 'expired', 'runtime', 'approval'],
   ],
   ['nobody answered', [row('denied', 'expired')], null, ['fused', 'expired', 'runtime', 'approval']],
   [

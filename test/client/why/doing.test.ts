@@ -20,7 +20,10 @@ function seen(phase: Phase | null, change: Partial<TurnActivity> = {}): TurnActi
   return { engine: 'running', state: phase && { ...opened, phase, step: 3 }, pending: [], ...change };
 }
 
-const call = (tool: string, as: { state: 'running' } | { state: 'asking' | 'waiting'; untilMs: number }): BatchCall => {
+const call = (
+  tool: string,
+  as: { state: 'running' } | { state: 'asking' | 'waiting' | 'in_doubt'; untilMs: number },
+): BatchCall => {
   const ref = { ordinal: 0, tool, runs: 'activity', effect: 'none', argsHash: 'a', locks: [], verdict: 'run' } as const;
   return as.state === 'running' ? { ref, state: as.state } : { ref, ...as, approval: 'apr_1' };
 };
@@ -51,6 +54,11 @@ test.each([
     'waits',
     `waits for the answer to ask_user, apr_1 until ${at(5)}`,
     seen(batch(call('ask_user', { state: 'waiting', untilMs: NOON + 300_000 }))),
+  ],
+  [
+    'waits',
+    `waits for a person to say what became of forge, apr_1 until ${at(5)}`,
+    seen(batch(call('forge', { state: 'in_doubt', untilMs: NOON + 300_000 }))),
   ],
   // A wait beside a call that acts is not what holds the turn.
   [
