@@ -23,7 +23,7 @@ const tells = (text: string, kind: string) =>
 const COMMITS = {
   storeJob: (text: string) => inserts(text, 'job'),
   promote: (text: string) => tells(text, 'turn.opened'),
-  enterRun: (text: string) => inserts(text, 'turn_run'),
+  enterRun: (text: string) => inserts(text, 'turn_run') || text.includes('insert into pawl.turn_run'),
   openSample: (text: string) => tells(text, 'sample.started'),
   closeSample: (text: string) => tells(text, 'stream.ended') && !tells(text, 'attempt.lost'),
   closeLost: (text: string) => tells(text, 'stream.ended') && tells(text, 'attempt.lost'),

@@ -18,6 +18,7 @@ import {
 } from '../../testing/index.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { cancelTurn, only } from '../support/engine-facts.ts';
+import { userTexts } from '../support/conversations.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
 
@@ -43,7 +44,8 @@ const ENDS: Readonly<Record<string, Reply>> = {
 };
 
 function rules(request: ChatRequest): Reply {
-  const text = lastUserText(request);
+  // Asked to go on, it is cut again.
+  const text = userTexts(request).includes('cut') ? 'cut' : lastUserText(request);
   const call = CALLS[text];
   return call && countToolResults(request) === 0 ? callTools([call]) : (ENDS[text] ?? say('Done.'));
 }

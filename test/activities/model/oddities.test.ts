@@ -254,7 +254,7 @@ describe.each(WIRES)('a status over %s', (wire) => {
       429,
       error('Limit 30000, Requested 41000', { code: 'rate_limit_exceeded' }),
       {},
-      { kind: 'overflow' },
+      { kind: 'overflow', windowTokens: 30_000 },
     ],
     ['throttling that talks of tokens', 429, error('too many tokens, please wait'), {}, wait(null)],
     ['413', 413, '', {}, { kind: 'too_large' }],
