@@ -18,7 +18,9 @@ export interface HeartbeatFacts {
  */
 export async function beating<T>(attempt: string, work: () => Promise<T>): Promise<T> {
   const context = Context.current();
-  const { attempt: n } = context.info;
+  const { attempt: n, isLocal } = context.info;
+  // A local activity is a part of its workflow task: nobody waits for its beats.
+  if (isLocal) return await work();
   const lost = lostSoFar();
   const beat = (over: boolean) => context.heartbeat({ attempt, n, lost, over } satisfies HeartbeatFacts);
   const timer = setInterval(() => beat(false), POLICY.heartbeat.everyMs);

@@ -1,4 +1,4 @@
-import { ActivityCancellationType, proxyActivities, workflowInfo } from '@temporalio/workflow';
+import { ActivityCancellationType, proxyActivities, proxyLocalActivities, workflowInfo } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 import { POLICY } from './core/policy.ts';
 import type { TurnArgs } from './messages.ts';
@@ -37,6 +37,13 @@ export function actingOn({
     taskQueue === workflowInfo().taskQueue ? {} : { taskQueue, scheduleToStartTimeout: state.limits.workspaceWaitMs };
   return proxyActivities<Activities>({ ...heartbeating, ...elsewhere });
 }
+
+/** For quick readers: called beside the decision, in the same workflow task, by the worker that decides. */
+export const atOnce = proxyLocalActivities<Pick<Activities, 'runTool'>>({
+  startToCloseTimeout: POLICY.tools.quickMs,
+  retry: { maximumAttempts: 1 },
+  summary: 'quick call',
+});
 
 /** The same, for taking calls back: all of it, waiting for a worker included, within the time that is left. */
 export function undoing(queue: string, forMs: number): Pick<Acting, 'undoCall'> {

@@ -1,14 +1,15 @@
-import { CancellationScope, condition, isCancellation } from '@temporalio/workflow';
+import { ActivityFailure, CancellationScope, condition, isCancellation } from '@temporalio/workflow';
 import { endingCall, startable } from './core/batch.ts';
 import type { Step } from './core/next-step.ts';
-import type { CallRef } from './core/tools.ts';
+import type { RunToolRequest } from './core/requests.ts';
+import type { CallRef, CallStatus } from './core/tools.ts';
 import type { TurnEvent } from './core/turn-event.ts';
 import { assistantOf, callsOf, type TurnState } from './core/turn-state.ts';
 import { cancelRequested, eventOfFailure } from './cancellation.ts';
 import { fenceOf } from './fence.ts';
 import { firstOf } from './first-of.ts';
 import type { TurnArgs } from './messages.ts';
-import { actingOn, store, undoing } from './activities.ts';
+import { actingOn, atOnce, store, undoing } from './activities.ts';
 
 /** What the loop records: an event without its time. */
 export type Heard = TurnEvent extends infer E ? (E extends TurnEvent ? Omit<E, 'atMs'> : never) : never;
@@ -66,7 +67,8 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
   const { runTool } = actingOn(args);
   try {
     for (;;) {
-      const came = await runTool.executeWithOptions({ summary: tool }, [request]);
+      const came =
+        (call.quick && (await quickly(request))) || (await runTool.executeWithOptions({ summary: tool }, [request]));
       if (typeof came === 'string') return { ordinal, heard: { kind: 'call_finished', ordinal, status: came } };
       turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs });
       const forMs = Math.max(1, came.untilMs - Date.now());
@@ -79,6 +81,17 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
     turn.record({ kind: 'cancel_requested' });
     const inDoubt = callsNow(turn).some((each) => each.ref.ordinal === ordinal && each.state === 'in_doubt');
     return { ordinal, heard: { kind: 'call_finished', ordinal, status: inDoubt ? 'unknown' : 'not_started' } };
+  }
+}
+
+/** Null: something kept it from answering in time, and the usual way is taken. */
+async function quickly(request: RunToolRequest): Promise<CallStatus | null> {
+  try {
+    const came = await atOnce.runTool(request);
+    return typeof came === 'string' ? came : null;
+  } catch (error) {
+    if (error instanceof ActivityFailure && !isCancellation(error)) return null;
+    throw error;
   }
 }
 

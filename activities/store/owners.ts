@@ -9,6 +9,8 @@ export interface TurnOwner {
   readonly stream: string;
   readonly tenant: string;
   readonly workspacePath: string;
+  /** Task queue of the workers that reach it. */
+  readonly workspaceQueue: string;
   /** Hash of the pinned agent. */
   readonly agent: string;
   /** Hash of what its answer has to fit. */
@@ -28,6 +30,7 @@ export async function ownerOf(db: Db, id: string): Promise<TurnOwner> {
       stream: session.stream,
       tenant: session.tenant,
       workspacePath: session.workspacePath,
+      workspaceQueue: session.workspaceQueue,
       agent: turn.agent,
       outputSchema: turn.outputSchema,
     })

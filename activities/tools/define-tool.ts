@@ -111,6 +111,11 @@ export interface Tool<Args = unknown> {
   readonly within?: 'workspace';
   /** It is made to be called again and again until something has happened: repeating it is no sign of a loop so soon. */
   readonly polling?: boolean;
+  /**
+   * For readers that answer within moments, by nature (a file, a row): called without a round trip through the
+   * engine. One that takes longer after all is called again the usual way.
+   */
+  readonly quick?: boolean;
   /** Variables whose values it uses as secrets: masked in everything that is stored. */
   readonly secretEnv?: readonly string[];
   /** For `runs: 'wait'`: what the call waits for, as a timer and a condition that hold no worker. */
@@ -138,6 +143,7 @@ export interface ToolDefinition<Args> {
   readonly subject?: NonNullable<Tool<Args>['subject']>;
   readonly within?: 'workspace';
   readonly polling?: boolean;
+  readonly quick?: boolean;
   readonly secretEnv?: readonly string[];
   readonly wait?: NonNullable<Tool<Args>['wait']>;
   readonly prepare?: NonNullable<Tool<Args>['prepare']>;

@@ -22,6 +22,7 @@ export const listFiles = defineTool<z.output<typeof input>>({
     'Lists a folder of the workspace, sorted by name. Folders end with /, symbolic links with @ and are not entered; nor are .git and node_modules.',
   input,
   effect: 'none',
+  quick: true,
   locks: ({ path }, workspace) => [{ resource: lockName(workspace, path), mode: 'read' }],
   subject: ({ path }) => ({ kind: 'path', text: path }),
   run: ({ path, depth }, context) =>

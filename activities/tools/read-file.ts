@@ -23,6 +23,7 @@ export const readFile = defineTool<Args>({
     'Reads lines of a text file in the workspace, exactly as they are. A long file is read in parts, with offset and limit.',
   input,
   effect: 'none',
+  quick: true,
   locks: ({ path }, workspace) => [{ resource: lockName(workspace, path), mode: 'read' }],
   subject: ({ path }) => ({ kind: 'path', text: path }),
   run: (args, context) =>

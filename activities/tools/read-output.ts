@@ -21,6 +21,7 @@ export const readOutput = defineTool<z.output<typeof input>>({
   description: 'Reads on in the output of an earlier call whose result was shortened.',
   input,
   effect: 'none',
+  quick: true,
   run: ({ id, offset }, context) =>
     answering('read_output', context, async () => {
       const kept = (await context.readBlob?.(id)) ?? null;

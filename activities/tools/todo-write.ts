@@ -23,6 +23,7 @@ export const todoWrite = defineTool<z.output<typeof input>>({
     'Keeps the list of what is to be done for this task. Send the whole list each time; at most one item is in_progress.',
   input,
   effect: 'none',
+  quick: true,
   run: ({ todos }, context) =>
     answering('todo_write', context, () => {
       const count = (status: (typeof STATUSES)[number]) => todos.filter((todo) => todo.status === status).length;

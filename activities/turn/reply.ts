@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import { ANSWER_TOOL } from '../../workflows/core/ending-checks/structured-output.ts';
 import type { SampleRequest } from '../../workflows/core/requests.ts';
 import type { SampleOutcome, TokenUsage, Usage } from '../../workflows/core/sample-outcome.ts';
@@ -13,6 +14,7 @@ import { effectKey, sha256 } from '../store/hash.ts';
 import { attemptDiscarded, type SampleClosing, streamEnded } from '../store/samples.ts';
 import type { NewCall } from '../store/turn-commit.ts';
 import { chainOn, type Link } from '../store/transcript.ts';
+import type { Tool } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { answeredRef, refOf } from './call-ref.ts';
 import { planOf } from './guards.ts';
@@ -123,8 +125,15 @@ function planCall(
     return { ref, row: { ...row, effect: ref.effect, argumentsHash: ref.argsHash, answer } };
   }
   const guarded = needsGate(found.tool, { plan: planOf(planning), hooks: deps.hooks, permissions });
-  const ref = refOf(owner, found.tool, ordinal, parsed, guarded ? 'gate' : 'run');
+  const checked = refOf(owner, found.tool, ordinal, parsed, guarded ? 'gate' : 'run');
+  const ref =
+    !guarded && isQuickHere(found.tool, owner.workspaceQueue) ? { ...checked, quick: true as const } : checked;
   return { ref, row: { ...row, effect: ref.effect, argumentsHash: ref.argsHash, answer: null } };
+}
+
+/** A sample runs where its turn is decided; only there may a quick reader be called beside the decision. */
+function isQuickHere({ quick, effect }: Tool, workspaceQueue: string): boolean {
+  return quick === true && effect === 'none' && workspaceQueue === Context.current().info.taskQueue;
 }
 
 const CUT_OFF = {

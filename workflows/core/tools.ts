@@ -30,6 +30,8 @@ export interface CallRef {
   readonly verdict: Verdict;
   /** It is made to be called again and again. */
   readonly polling?: true;
+  /** A reader that answers within moments. */
+  readonly quick?: true;
   /** Set where the tool can take a call back. */
   readonly undo?: 'declared';
 }
