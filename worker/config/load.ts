@@ -145,14 +145,24 @@ export function resolveConfig(definition: PawlDefinition, file: string | null): 
     mcp,
     hooks: createHooks(definition.hooks ?? [], file ? dirname(file) : resolve('.')),
     providers,
-    workspaceRoot: resolve(file ? dirname(file) : '.', definition.workspaceRoot ?? resolve(home, 'workspaces')),
-    // With the embedded servers every worker is on this machine, so its folders are shared by nature.
-    workspaceKind: definition.workspaceKind ?? (env.TEMPORAL_ADDRESS ? 'host' : 'shared'),
+    workspaceRoot: resolve(
+      file && definition.workspaceRoot ? dirname(file) : '.',
+      definition.workspaceRoot ?? (env.PAWL_WORKSPACES || resolve(home, 'workspaces')),
+    ),
+    workspaceKind: definition.workspaceKind ?? workspaceKindOf(env),
     taskQueue: definition.taskQueue ?? 'pawl',
     temporalAddress: env.TEMPORAL_ADDRESS || null,
     temporalNamespace: env.TEMPORAL_NAMESPACE || 'default',
     databaseUrl: env.DATABASE_URL || null,
   };
+}
+
+function workspaceKindOf(env: NodeJS.ProcessEnv): Config['workspaceKind'] {
+  const named = env.PAWL_WORKSPACE_KIND;
+  if (named === 'host' || named === 'shared') return named;
+  if (named) throw new SetupError(`PAWL_WORKSPACE_KIND is ${named}; it must be host or shared.`);
+  // With the embedded servers every worker is on this machine, so its folders are shared by nature.
+  return env.TEMPORAL_ADDRESS ? 'host' : 'shared';
 }
 
 function registryOf(definition: PawlDefinition, file: string | null): Registry {
