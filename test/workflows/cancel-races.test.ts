@@ -123,14 +123,19 @@ describe('a turn that continues as new', () => {
     return { session, turn, first, later, runId };
   }
 
-  it('is cancelled as quickly in its second run', async () => {
-    const { session, turn, first, later, runId } = await almostOver('second run');
+  // Trap: the engine's own way from parent to child ends at the child's first run.
+  it.each([
+    ['by the engine', (turn: string) => cancelByEngine(at, turn)],
+    ['through its session', (_: string, session: string) => sessionHandle(at, session).cancel()],
+  ])('is cancelled as quickly in its second run, %s', async (how, cancel) => {
+    const text = `second run ${how}`;
+    const { session, turn, first, later, runId } = await almostOver(text);
     first.release();
     await later.reached;
     expect((await turnHandle(at, turn).describe()).runId).not.toBe(runId);
-    const [request] = talk.requestsOf(at.provider, 'second run').slice(-1);
+    const [request] = talk.requestsOf(at.provider, text).slice(-1);
     const asked = Date.now();
-    await cancelByEngine(at, turn);
+    await cancel(turn, session);
     await request?.settled;
     expect((request?.closedAt ?? Number.POSITIVE_INFINITY) - asked).toBeLessThan(1_500);
     const end = await expectAborted(session, ['sampling']);

@@ -61,8 +61,11 @@ it('a ticket of one’s own is told that there is only a script', async () => {
 it('the same with a PostgreSQL of one’s own', async () => {
   const database = await testDatabase();
   await database.close();
+  const before = samples();
   const { code, out } = await start(['--once'], { DATABASE_URL: database.url });
   expect(code).toBe(0);
+  const made = samples().filter((folder) => !before.includes(folder));
+  expect(made.map(repaired)).toEqual([true]);
   expect(out).toMatch(/PostgreSQL {2}DATABASE_URL/);
   expect(out).toMatch(/■ COMPLETED/);
 });
