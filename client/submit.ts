@@ -133,9 +133,10 @@ const MICRO = 1_000_000;
 /** The agent with the budget of this submission; a budget that could not be kept is refused. */
 function withBudget(agent: StoredAgent, maxUsd: number | undefined): Budgeted {
   if (maxUsd === undefined) return { kind: 'agent', agent };
-  const { name, model, prices, limits } = agent;
-  if (!prices?.[model]) {
-    const why = `No price of ${model} is known, so a budget in USD could not be kept: give agent ${name} prices in the config, or leave maxUsd out.`;
+  const { name, model, fallback, prices, limits } = agent;
+  const unpriced = [model, ...(fallback ? [fallback.model] : [])].find((each) => !prices?.[each]);
+  if (unpriced !== undefined) {
+    const why = `No price of ${unpriced} is known, so a budget in USD could not be kept: give agent ${name} prices in the config, or leave maxUsd out.`;
     return { kind: 'budget_refused', why };
   }
   const maxMicroUsd = Math.round(maxUsd * MICRO);

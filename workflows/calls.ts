@@ -1,6 +1,7 @@
 import { ActivityFailure, CancellationScope, condition, isCancellation } from '@temporalio/workflow';
 import { endingCall, startable } from './core/batch.ts';
 import type { Step } from './core/next-step.ts';
+import { POLICY } from './core/policy.ts';
 import type { RunToolRequest } from './core/requests.ts';
 import type { CallRef, CallStatus } from './core/tools.ts';
 import type { TurnEvent } from './core/turn-event.ts';
@@ -71,7 +72,7 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
         (call.quick && (await quickly(request))) || (await runTool.executeWithOptions({ summary: tool }, [request]));
       if (typeof came === 'string') return { ordinal, heard: { kind: 'call_finished', ordinal, status: came } };
       turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs });
-      const forMs = Math.max(1, came.untilMs - Date.now());
+      const forMs = leftOf(came.untilMs);
       await condition(() => isAnswered(turn, ordinal), forMs, { summary: `call ${ordinal} is in doubt` });
       turn.record({ kind: 'outcome_heard', ordinal });
     }
@@ -95,6 +96,12 @@ async function quickly(request: RunToolRequest): Promise<CallStatus | null> {
   }
 }
 
+/** Until then; where the store's clock is behind, a moment more. */
+function leftOf(untilMs: number): number {
+  const leftMs = untilMs - Date.now();
+  return leftMs > 0 ? leftMs : POLICY.waits.skewMs;
+}
+
 /** What a call waits for has been answered. */
 function isAnswered(turn: Turn, ordinal: number): boolean {
   return callsNow(turn).some((call) => call.ref.ordinal === ordinal && 'untilMs' in call && call.untilMs === 0);
@@ -109,7 +116,7 @@ async function runWait(turn: Turn, { ordinal }: CallRef): Promise<CallHeard> {
       const seen = await store.lookAtWait({ ...request, interrupted: isInterrupted() });
       if (seen.kind === 'over') return { ordinal, heard: { kind: 'call_finished', ordinal, status: seen.status } };
       turn.record({ kind: 'wait_seen', ordinal, wait: seen.wait, untilMs: seen.untilMs });
-      const forMs = Math.max(1, seen.untilMs - Date.now());
+      const forMs = leftOf(seen.untilMs);
       const isOver = () => isInterrupted() || isAnswered(turn, ordinal);
       await condition(isOver, forMs, { summary: `call ${ordinal} waits` });
     }

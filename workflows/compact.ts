@@ -11,7 +11,7 @@ type Compacted = { readonly kind: 'compacted'; readonly outcome: CompactOutcome;
 /** One try of a summary; what follows from it is the core's to say. */
 export async function compact(
   args: TurnArgs,
-  { step, head, context, limits }: TurnState,
+  { step, head, context, limits, model, resample }: TurnState,
   cause: CompactionCause,
 ): Promise<Compacted | ReturnType<typeof eventOfFailure>> {
   const { agent, tools } = args;
@@ -19,7 +19,7 @@ export async function compact(
   const { contextTokens } = limits;
   try {
     const outcome = await store.compact.executeWithOptions({ summary: `compaction in step ${step}` }, [
-      { fence: fenceOf(args), agent, tools, step, head, cause, shrinks, contextTokens },
+      { fence: fenceOf(args), agent, tools, step, head, cause, shrinks, model, resample, contextTokens },
     ]);
     return { kind: 'compacted', outcome, dice: Math.random() };
   } catch (error) {

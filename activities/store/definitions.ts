@@ -16,6 +16,11 @@ export async function agentOf(db: Db | Tx, hash: string): Promise<StoredAgent> {
   return row.definition;
 }
 
+/** The agent with the model that plays it now. */
+export function playedBy(agent: StoredAgent, model: 'primary' | 'fallback'): StoredAgent {
+  return model === 'fallback' ? { ...agent, ...agent.fallback } : agent;
+}
+
 /** A pinned tool list; immutable by its hash. */
 export async function toolsOf(db: Db, hash: string): Promise<readonly StoredTool[]> {
   const known = toolLists.get(hash);

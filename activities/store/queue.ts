@@ -277,7 +277,8 @@ async function carriedBy(tx: Tx, open: Pick<TurnRow, 'session' | 'n' | 'input'>)
   if (!found) return null;
   const { assistant, ordinal, tool, effect, argumentsHash: argsHash } = found.call;
   const ref = { ordinal, tool, runs: 'activity', effect, argsHash, locks: [], verdict: 'run' } as const;
-  return { assistant, ref };
+  // Whether its tool has an undo is for the undo to find out.
+  return { assistant, ref: effect === 'none' ? ref : { ...ref, undo: 'declared' } };
 }
 
 /** The driver came to rest: once for each last turn. */

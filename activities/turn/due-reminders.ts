@@ -1,4 +1,4 @@
-import { and, eq } from 'drizzle-orm';
+import { and, eq, or } from 'drizzle-orm';
 import type { SampleRequest } from '../../workflows/core/requests.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
 import type { Reminder } from '../../workflows/core/turn-state.ts';
@@ -6,7 +6,7 @@ import { judgeAnswer } from '../answer/judge-answer.ts';
 import { openTodos } from '../context/open-todos.ts';
 import { reminderText } from '../context/reminders.ts';
 import type { Db } from '../store/database.ts';
-import { call, type OutputSchema, type StoredAgent } from '../store/schema.ts';
+import { call, effect, type OutputSchema, type StoredAgent } from '../store/schema.ts';
 
 /** What reminders may be about. */
 export interface ReminderFacts {
@@ -49,6 +49,8 @@ async function missing(db: Db, { turn, agent }: ReminderFacts): Promise<readonly
   const rows = await db
     .selectDistinct({ tool: call.tool })
     .from(call)
-    .where(and(eq(call.turn, turn), eq(call.status, 'ok')));
+    .leftJoin(effect, eq(effect.key, call.key))
+    // A call that the turn opened with was asked for in another one; its effect has come along.
+    .where(and(or(eq(call.turn, turn), eq(effect.turn, turn)), eq(call.status, 'ok')));
   return (agent.contract?.tools ?? []).filter((tool) => !rows.some((row) => row.tool === tool));
 }

@@ -10,7 +10,7 @@ import type { Tx } from '../store/database.ts';
 import { enterRun, FenceRefused, type FencedTurn, lockTurn, readTurn, sessionEndedBy } from '../store/fence.ts';
 import { lateYesOf } from '../store/inputs.ts';
 import { readResults } from '../store/samples.ts';
-import { type Link, loadChain } from '../store/transcript.ts';
+import { ancestorsAmong, type Link, loadChain } from '../store/transcript.ts';
 import { type EndAuthor, HeadMoved, type TurnEnding, writeEnd } from '../store/turn-end.ts';
 import { batchEnded } from './batch-end.ts';
 import { inputText } from './input-text.ts';
@@ -122,6 +122,10 @@ async function owedAtEnd(
 async function carriedOutcome({ database }: Deps, turn: string, chain: readonly Link[]): Promise<Message[]> {
   const opener = await lateYesOf(database.db, turn);
   if (!opener || chain.some(({ body }) => body.kind === 'user' && body.input === opener.id)) return [];
+  // Behind a summary the chain that was read does not show it.
+  const head = chain[chain.length - 1]?.hash;
+  const { message } = opener;
+  if (head && message && (await ancestorsAmong(database.db, head, [message])).has(message)) return [];
   return [{ kind: 'user', text: inputText(opener), input: opener.id, source: opener.kind }];
 }
 

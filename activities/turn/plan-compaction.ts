@@ -7,7 +7,7 @@ import { type View, viewOf } from '../context/view.ts';
 import type { Deps } from '../deps.ts';
 import { estimateMessage, estimateText } from '../model/estimate.ts';
 import type { ModelRequest } from '../model/port.ts';
-import { agentOf, toolsOf } from '../store/definitions.ts';
+import { agentOf, playedBy, toolsOf } from '../store/definitions.ts';
 import { sha256 } from '../store/hash.ts';
 import type { TurnOwner } from '../store/owners.ts';
 import { type Link, loadChain } from '../store/transcript.ts';
@@ -39,12 +39,13 @@ export async function planCompaction(
   request: CompactRequest,
 ): Promise<CompactionPlan | 'off' | 'nothing'> {
   const { db } = deps.database;
-  const [agent, tools, chain] = await Promise.all([
+  const [pinned, tools, chain] = await Promise.all([
     agentOf(db, request.agent),
     toolsOf(db, request.tools),
     loadChain(db, deps.chains, request.head),
   ]);
-  if (agent.compaction === false) return 'off';
+  if (pinned.compaction === false) return 'off';
+  const agent = playedBy(pinned, request.model);
   const { contextTokens, shrinks } = request;
   const frame = { agent, tools, contextTokens, mayCompact: true };
   const view = viewOf(chain);
@@ -67,6 +68,8 @@ export async function planCompaction(
     request.agent,
     String(contextTokens),
     String(shrinks),
+    request.model,
+    String(request.resample),
   );
   const message = summaryRequest(
     view.summary ? [view.summary, ...older] : older,

@@ -9,7 +9,7 @@ import { DEFAULT_PERMISSIONS, type Permissions } from '../gate/permissions.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import { nativeFormat } from '../model/native-format.ts';
 import type { AnswerFormat, ModelRequest } from '../model/port.ts';
-import { agentOf, schemaOf, toolsOf } from '../store/definitions.ts';
+import { agentOf, playedBy, schemaOf, toolsOf } from '../store/definitions.ts';
 import type { NewEvent } from '../store/events.ts';
 import { sha256 } from '../store/hash.ts';
 import type { TurnOwner } from '../store/owners.ts';
@@ -123,7 +123,7 @@ function shownOf(
   { model }: SampleRequest,
   { tools, schema }: Pick<Shown, 'tools' | 'schema'>,
 ): Shown {
-  const agent = model === 'fallback' ? { ...pinned, ...pinned.fallback } : pinned;
+  const agent = playedBy(pinned, model);
   if (schema === null) return { agent, tools, schema, answer: null };
   const answer = { name: 'answer', schema };
   const rules = deps.nativeAnswers(agent.provider);

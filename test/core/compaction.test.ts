@@ -157,6 +157,8 @@ describe('a compaction', () => {
       usage: USAGE,
       phase: { kind: 'compaction_resting', untilMs: T0 + forMs, cause: 'window' },
       context: { ...FRESH_CONTEXT, failed: failed + 1 },
+      // What the model made of it is asked for anew, under another key.
+      ...(failure.kind === 'empty' ? { resample: 1 } : {}),
     });
     expect(nextStep(after, T0)).toEqual({ kind: 'rest', forMs });
     expect(apply(after, { kind: 'rested', atMs: T0 }).phase).toEqual({ kind: 'compacting', cause: 'window' });

@@ -156,10 +156,24 @@ describe('an output that its cap cuts', () => {
     });
   });
 
+  // Trap: a model whose thinking fills the usual cap says nothing with the raised one; then each gives the other its budget back.
+  test.each([
+    ['by cut and empty', [cut(), reply({ empty: true })]],
+    ['by empty and announced calls', [reply({ empty: true }), reply({ finish: 'tool_calls' })]],
+  ])('two troubles in turns do not go on for ever: %s', (_name, replies) => {
+    let state = turn({ inbox: [] });
+    let samples = 0;
+    for (; state.phase.kind === 'ready' && samples < 50; samples += 1) {
+      state = after(state, replies[samples % replies.length] ?? cut());
+    }
+    expect(state.phase.kind).toBe('ending');
+    expect(samples).toBeLessThanOrEqual(10);
+  });
+
   test.each<[name: string, outcome: SampleOutcome, output: TurnState['output']]>([
     ['a sample that ends normally', reply({ calls: [ref(0)] }), { cap: 'usual', continued: 0 }],
     ['a cut call does not count as one', cut({ calls: [ref(0)] }), { cap: 'raised', continued: 2 }],
-    ['an empty reply is one', reply({ empty: true }), { cap: 'usual', continued: 0 }],
+    ['nor does an empty reply', reply({ empty: true }), { cap: 'raised', continued: 2 }],
   ])('the salvage is given back: %s', (_name, outcome, output) => {
     expect(after(turn({ output: { cap: 'raised', continued: 2 } }), outcome).output).toEqual(output);
   });

@@ -154,9 +154,12 @@ function tryAgain(
 ): TurnState {
   const failed = state.context.failed + 1;
   if (failed > POLICY.compaction.retries) return inVain(state, cause, failure);
+  // What the model made of it is asked for under a new key; what got lost on the way under the same.
+  const isResample = failure === 'empty' || failure === 'doom_loop';
   return {
     ...state,
     phase: { kind: 'compaction_resting', untilMs: state.atMs + forMs, cause },
+    resample: isResample ? state.resample + 1 : state.resample,
     context: { ...state.context, failed },
   };
 }

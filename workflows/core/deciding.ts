@@ -1,3 +1,4 @@
+import { POLICY } from './policy.ts';
 import type { Decision, Fuse, GateVerdict } from './gate.ts';
 import type { OutcomeAsked } from './tools.ts';
 import { type BatchCall, type TurnState, withCalls } from './turn-state.ts';
@@ -33,6 +34,11 @@ export function waitSeen(state: TurnState, ordinal: number, seen: { wait: string
   return { ...state, phase: { ...state.phase, calls } };
 }
 
+/** Where the store's clock is behind the engine's, what is over for one is not for the other: looked at again soon. */
+function afterSkew({ atMs }: TurnState, untilMs: number): number {
+  return untilMs > atMs ? untilMs : atMs + POLICY.waits.skewMs;
+}
+
 /** A call that acted, and whose outcome a person is to tell. */
 export function outcomeAsked(state: TurnState, ordinal: number, { approval, untilMs }: OutcomeAsked): TurnState {
   return withCalls(state, (call) =>
@@ -56,7 +62,7 @@ export function decided(state: TurnState, ordinal: number, decision: Decision): 
       return withDecided(state, ordinal, () => ({ ref: { ...decision.ref, verdict: 'run' }, state: 'queued' }));
     case 'pending':
       return withDecided(state, ordinal, (call) =>
-        call.state === 'asking' ? { ...call, untilMs: decision.untilMs } : call,
+        call.state === 'asking' ? { ...call, untilMs: afterSkew(state, decision.untilMs) } : call,
       );
     case 'denied':
       return withDecided(state, ordinal, (call) => ({ ref: call.ref, state: 'denied' }));

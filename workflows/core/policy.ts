@@ -60,7 +60,7 @@ export const POLICY = {
   },
   tools: { quickMs: 3_000, parallel: 10, resultChars: 30_000, killAfterMs: 5_000, heedMs: 10_000 },
   /** `keptMs`: how long a turn that ended BLOCKED leaves its question open. */
-  waits: { askUserMs: 600_000, waitForMs: 86_400_000, keptMs: 30 * 86_400_000 },
+  waits: { skewMs: 1_000, askUserMs: 600_000, waitForMs: 86_400_000, keptMs: 30 * 86_400_000 },
   cleanup: { deadlineMs: 30_000 },
   hooks: { limitMs: 5_000, stopGateLimitMs: 600_000, outputBytes: 65_536 },
   /** A lease outlives every hook it is held for. */

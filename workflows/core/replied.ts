@@ -21,7 +21,7 @@ export function replied(before: TurnState, reply: Reply): TurnState {
   const state: TurnState = {
     ...before,
     outage: { ...before.outage, sinceMs: null },
-    output: reply.finish === 'length' ? before.output : endedNormally(before.output),
+    output: reply.finish === 'length' || reply.empty ? before.output : endedNormally(before.output),
     unappendedResults: reply.structured?.results ?? 0,
   };
   if (reply.calls.length > 0) return calling(state, reply);

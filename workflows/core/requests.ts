@@ -46,6 +46,8 @@ export interface CompactRequest {
   readonly cause: CompactionCause;
   /** How often the text was halved, since the request for its summary was too long. */
   readonly shrinks: number;
+  readonly model: 'primary' | 'fallback';
+  readonly resample: number;
   readonly contextTokens: number;
 }
 

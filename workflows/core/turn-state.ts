@@ -134,6 +134,11 @@ export const FRESH_TRIES: Tries = {
   cutCalls: 0,
 };
 
+/** The request goes out with other bytes: troubles on the way are forgotten, those with the model are not. */
+export function resampledTries({ empty, emptyNudges, doom, callless, cutCalls }: Tries): Tries {
+  return { ...FRESH_TRIES, empty, emptyNudges, doom, callless, cutCalls };
+}
+
 /** The whole turn as one JSON value: query result, test fixture and continue-as-new argument. */
 export interface TurnState {
   readonly phase: Phase;

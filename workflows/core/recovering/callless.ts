@@ -1,7 +1,7 @@
 import { goingOn } from '../going-on.ts';
 import { POLICY } from '../policy.ts';
 import type { Reply } from '../sample-outcome.ts';
-import { FRESH_TRIES, type TurnState } from '../turn-state.ts';
+import { resampledTries, type TurnState } from '../turn-state.ts';
 
 /** The stream says that calls come, and brings none: told so once; after that the text is the answer. */
 export function calllessReply(state: TurnState, reply: Reply): TurnState | null {
@@ -11,5 +11,5 @@ export function calllessReply(state: TurnState, reply: Reply): TurnState | null 
   const callless = state.tries.callless + 1;
   if (callless > POLICY.callless.nudges) return null;
   const told = goingOn({ ...state, reminders: ['calls_missing'] }, 'calls_missing');
-  return { ...told, tries: { ...FRESH_TRIES, callless } };
+  return { ...told, tries: { ...resampledTries(state.tries), callless } };
 }

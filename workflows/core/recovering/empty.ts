@@ -3,13 +3,13 @@ import { endOfReply } from '../endings.ts';
 import { ending, goingOn, resampling } from '../going-on.ts';
 import { POLICY } from '../policy.ts';
 import type { Reply } from '../sample-outcome.ts';
-import { FRESH_TRIES, type TurnState } from '../turn-state.ts';
+import { resampledTries, type TurnState } from '../turn-state.ts';
 
 /** Nothing was said: asked again; after tool results also told so once, since the work may simply be over. */
 export function emptyReply(state: TurnState, reply: Reply): TurnState | null {
   if (!reply.empty) return null;
-  const { empty, emptyNudges, doom, cutCalls } = state.tries;
-  const tries = { ...FRESH_TRIES, empty, emptyNudges, doom, cutCalls };
+  const tries = resampledTries(state.tries);
+  const { empty, emptyNudges } = tries;
   if (empty < POLICY.empty.resamples) {
     return { ...resampling(state, 'resampled_empty'), tries: { ...tries, empty: empty + 1 } };
   }

@@ -4,7 +4,7 @@ import { mayRaise } from '../output-cap.ts';
 import { POLICY } from '../policy.ts';
 import type { Reply } from '../sample-outcome.ts';
 import { FRESH_OUTPUT, type OutputTries } from '../turn-counters.ts';
-import { FRESH_TRIES, type TurnState } from '../turn-state.ts';
+import { resampledTries, type TurnState } from '../turn-state.ts';
 
 /** A sample that ended normally gives the salvage back. */
 export function endedNormally(output: OutputTries): OutputTries {
@@ -22,7 +22,7 @@ export function lengthStop(state: TurnState, reply: Reply): TurnState | null {
   // With a schema, what is not cut is whole whatever the label says, and judged as it is.
   if (reply.finish !== 'length' || (reply.structured && reply.structured.verdict !== 'cut')) return null;
   if (mayRaise(state)) {
-    const again = resampling({ ...state, tries: FRESH_TRIES }, 'output_cap_raised');
+    const again = resampling({ ...state, tries: resampledTries(state.tries) }, 'output_cap_raised');
     return { ...again, output: { ...state.output, cap: 'raised' } };
   }
   if (reply.structured) return answerCut(state);
@@ -40,7 +40,7 @@ function answerCut(state: TurnState): TurnState | null {
   const { continued } = state.output;
   if (continued >= POLICY.length.continuations) return null;
   return {
-    ...resampling({ ...state, tries: FRESH_TRIES }, 'answer_cut'),
+    ...resampling({ ...state, tries: resampledTries(state.tries) }, 'answer_cut'),
     // Once is enough: the prompt does not grow from one try to the next.
     reminders: continued === 0 ? ['answer_cut'] : [],
     output: { ...state.output, continued: continued + 1 },
