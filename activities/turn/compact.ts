@@ -7,12 +7,14 @@ import { addUsage } from '../../workflows/core/usage.ts';
 import { buildContext } from '../context/build.ts';
 import { compactionMessage } from '../context/summary.ts';
 import type { Deps } from '../deps.ts';
+import type { HookEvent } from '../gate/hook-types.ts';
 import { beating, isCancelRequested } from '../heartbeat.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { ModelResult } from '../model/port.ts';
 import type { NewEvent } from '../store/events.ts';
 import { enterRun } from '../store/fence.ts';
 import { newId } from '../store/ids.ts';
+import { type ReportBody, storeReports } from '../store/reports.ts';
 import { openFacts } from '../store/open-facts.ts';
 import { ownerOf } from '../store/owners.ts';
 import { closeSample, openSample } from '../store/samples.ts';
@@ -50,9 +52,14 @@ export async function compact(deps: Deps, request: CompactRequest): Promise<Comp
     joined: [],
     events: [started(plan, request, attempt)],
   });
-  if (opened.kind === 'answered') return opened.outcome;
+  if (opened.kind === 'answered') {
+    await tellCompacted(deps, plan, opened.outcome);
+    return opened.outcome;
+  }
   if (opened.kind === 'too_many_lost') return { kind: 'attempts_lost', attempts: opened.lost };
   deps.notifier.moved(owner.stream);
+  const { cause } = request;
+  await tell(deps, plan, { id: `pre_compact/${plan.key}`, event: 'PreCompact', facts: { cause } });
   const { lostUsage } = opened;
   return await beating(attempt, () => ask({ deps, request, plan, attempt, lostUsage }));
 }
@@ -118,7 +125,28 @@ async function close(asking: Asking, result: ModelResult): Promise<CompactOutcom
   const kept = await insist(() => closeSample<CompactOutcome>(deps.database.db, { ...closing, events }));
   if (link) deps.chains.add([link]);
   deps.notifier.moved(plan.owner.stream);
+  await tellCompacted(deps, plan, kept);
   return kept;
+}
+
+/** Also by the attempt that finds the summary made: whoever made it may have died before this. */
+async function tellCompacted(deps: Deps, plan: CompactionPlan, outcome: CompactOutcome): Promise<void> {
+  if (outcome.kind !== 'compacted') return;
+  const { head, beforeTokens, afterTokens } = outcome;
+  await tell(deps, plan, { id: `post_compact/${head}`, event: 'PostCompact', facts: { beforeTokens, afterTokens } });
+}
+
+interface Told {
+  readonly id: string;
+  readonly event: HookEvent;
+  readonly facts: NonNullable<ReportBody['facts']>;
+}
+
+/** A report for hooks, kept once by its id; nothing where nobody listens. */
+async function tell(deps: Deps, { owner }: CompactionPlan, { id, event, facts }: Told): Promise<void> {
+  if (!deps.hooks.has(event)) return;
+  await storeReports(deps.database.db, [{ id, body: { event, session: owner.session, turn: owner.id, facts } }]);
+  deps.reporter.wake();
 }
 
 /** The summary behind the head; nothing where the model wrote none. */

@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Deps } from '../../activities/deps.ts';
+import type { HookInput } from '../../activities/gate/hook-types.ts';
 import { commit, message, usage } from '../../activities/store/schema.ts';
 import { ChainCache } from '../../activities/store/transcript.ts';
 import { defineTool } from '../../activities/tools/define-tool.ts';
@@ -42,6 +43,7 @@ const rules: Play = (request) => {
   return found ? billed(found[1](request), request) : status(400, 'nobody wrote this conversation');
 };
 
+const told: HookInput[] = [];
 let at: TestHouse;
 beforeAll(async () => {
   const small = { outputTokens: 1_000, contextTokens: 40_000 };
@@ -49,6 +51,12 @@ beforeAll(async () => {
     rules,
     expectKey: true,
     tools: [big],
+    definition: {
+      hooks: (['PreCompact', 'PostCompact'] as const).map((event) => ({
+        event,
+        run: (input: HookInput) => void told.push(input),
+      })),
+    },
     others: [
       { name: 'small', limits: small },
       { name: 'small-off', limits: small, compaction: false },
@@ -101,6 +109,21 @@ async function chainLength(head: string): Promise<number> {
 const transitions = (events: readonly RecordedEvent[]) => only(events, 'sample.started').map((each) => each.transition);
 
 describe.concurrent('a conversation that becomes too long', { timeout: PATIENCE_MS }, () => {
+  it('is told to hooks before and after it is summarized, once each', async () => {
+    const { session, turn } = await submit(working(9));
+    await ended(session);
+    const summaries = only(await at.events(session), 'context.compacted');
+    expect(summaries.length).toBeGreaterThan(0);
+    const heard = (event: string) => told.filter((input) => input.session === session && input.event === event);
+    await until('all are told', () => heard('PostCompact').length === summaries.length);
+    const before = heard('PreCompact');
+    expect(before).toEqual(summaries.map(() => expect.objectContaining({ turn, cause: 'window' })));
+    expect(new Set(before.map(({ id }) => id)).size).toBe(summaries.length);
+    expect(heard('PostCompact').map(({ id, afterTokens }) => [id, afterTokens])).toEqual(
+      summaries.map(({ message: summary, afterTokens }) => [`post_compact/${summary}`, afterTokens]),
+    );
+  });
+
   it('is summarized, and the turn completes; the newest rounds stay, the chain behind stays', async () => {
     const { session, turn, word } = await submit(working(9));
     expect(await ended(session)).toMatchObject({ endDetail: 'final_answer', endStep: 9 });
@@ -308,15 +331,16 @@ it('an attempt that repeats a compaction finds what was committed', { timeout: P
   const { events } = await turnHandle(at, turn).fetchHistory();
   const asked = events?.find(({ activityTaskScheduledEventAttributes: it }) => it?.activityType?.name === 'compact');
   const payload = asked!.activityTaskScheduledEventAttributes!.input!.payloads![0]!.data!;
-  const deps: Pick<Deps, 'database' | 'chains' | 'log'> = {
+  const deps: Pick<Deps, 'database' | 'chains' | 'log'> & { readonly hooks: Pick<Deps['hooks'], 'has'> } = {
     database: at.house.database,
     chains: new ChainCache(),
     log: pino({ level: 'silent' }),
+    hooks: { has: () => false },
   };
   const sent = requestsOf(word).length;
   const request = JSON.parse(Buffer.from(payload).toString()) as Parameters<typeof compact>[1];
   await db.execute(`update pawl.turn set ended_at = null where id = '${turn}'`);
-  expect(await compact(deps as Deps, request)).toEqual(kept!.result);
+  expect(await compact(deps as unknown as Deps, request)).toEqual(kept!.result);
   await db.execute(`update pawl.turn set ended_at = clock_timestamp() where id = '${turn}'`);
   expect(requestsOf(word)).toHaveLength(sent);
 });

@@ -5,8 +5,9 @@ import { storeInput } from '../../activities/store/intake.ts';
 import { input, turn } from '../../activities/store/schema.ts';
 import { createRuns, type Runs } from '../../client/index.ts';
 import { callTools, countToolResults, hold, paced, say } from '../../testing/index.ts';
+import { turnState } from '../../workflows/messages.ts';
 import { conversations, userTexts } from '../support/conversations.ts';
-import { only } from '../support/engine-facts.ts';
+import { only, turnHandle } from '../support/engine-facts.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
 
@@ -100,9 +101,11 @@ it('a steer that joins a running turn is asked about too, and what is no word of
   const good = await at.send(session, 'steer', 'a good one');
   const back = await at.send(session, 'call_back', 'a bad word of a machine');
   await blocked(bad);
-  await until('the others are passed on', async () =>
-    (await Promise.all([good, back].map(statusOf))).every((status) => status === 'forwarded'),
-  );
+  // `forwarded` in the store is a promise; the turn has them once they are in its state.
+  await until('the turn has the others', async () => {
+    const { inbox } = await turnHandle(at, `${session}/1`).query(turnState);
+    return [good, back].every((id) => inbox.includes(id));
+  });
   stop.release();
   await at.ended(session);
   expect((await at.transcript(session)).map(({ text }) => text)).toEqual([
