@@ -65,11 +65,11 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
   const { args } = turn;
   const { ordinal, tool, effect, argsHash } = call;
   const request = { fence: fenceOf(args), assistant: assistantOf(turn.state()), ordinal, tool, effect, argsHash };
-  const { runTool } = actingOn(args);
   try {
     for (;;) {
       const came =
-        (call.quick && (await quickly(request))) || (await runTool.executeWithOptions({ summary: tool }, [request]));
+        (call.quick && (await quickly(request))) ||
+        (await actingOn(args).runTool.executeWithOptions({ summary: tool }, [request]));
       if (typeof came === 'string') return { ordinal, heard: { kind: 'call_finished', ordinal, status: came } };
       turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs });
       const forMs = leftOf(came.untilMs);

@@ -1,15 +1,15 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { EndDetail, EndReason } from '../../workflows/core/ends.ts';
 import type { InputKind } from '../../workflows/core/inputs.ts';
 import { type AnswerPlace, placeOfAnswer } from '../../workflows/core/waits.ts';
-import { answeredEvent, deniedEvent, refuseCalls } from './approvals.ts';
+import { answeredEvent, deniedEvent, refuseCalls, writeAnswer } from './approvals.ts';
 import type { Db, Tx } from './database.ts';
 import { recordEvents } from './events.ts';
 import { storable } from './hash.ts';
 import { newId } from './ids.ts';
 import { insertInput } from './intake.ts';
 import { answerOutcome, outcomeAnswer } from './outcomes.ts';
-import { approval, type ApprovalAnswer, type Asked } from './schema.ts';
+import type { ApprovalAnswer, Asked } from './schema.ts';
 
 export interface NewAnswer {
   readonly answer: ApprovalAnswer;
@@ -137,17 +137,9 @@ function inputKindOf({ kind }: Wait, { answer }: NewAnswer, place: AnswerPlace):
   return kind === 'permission' ? 'steer' : 'call_back';
 }
 
-async function keepAnswer(tx: Tx, wait: Wait, given: NewAnswer, input: string | null): Promise<void> {
-  await tx
-    .update(approval)
-    .set({
-      answer: given.answer,
-      answeredBy: given.by,
-      answeredAt: sql`clock_timestamp()`,
-      editedArguments: given.editedArguments === null ? null : storable(given.editedArguments),
-      input,
-    })
-    .where(eq(approval.id, wait.id));
+async function keepAnswer(tx: Tx, { id }: Wait, given: NewAnswer, input: string | null): Promise<void> {
+  const { editedArguments: edited } = given;
+  await writeAnswer(tx, id, given, { editedArguments: edited === null ? null : storable(edited), input });
 }
 
 /**

@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { EndDetail } from '../../workflows/core/ends.ts';
 import type { JournalEvent } from '../../workflows/core/journal.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
@@ -142,6 +143,19 @@ export async function keepWaiting(tx: Tx, key: string, text: string): Promise<vo
     .update(call)
     .set({ status: 'blocked_on_approval', result: storable(text), note: 'awaiting_approval' })
     .where(and(eq(call.key, key), isNull(call.status)));
+}
+
+/** Who answered what, and when; `more`: what else the row learns with it. */
+export async function writeAnswer(
+  tx: Tx,
+  id: string,
+  { answer, by }: { readonly answer: NonNullable<ApprovalRow['answer']>; readonly by: string | null },
+  more: PgUpdateSetSource<typeof approval>,
+): Promise<void> {
+  await tx
+    .update(approval)
+    .set({ answer, answeredBy: by, answeredAt: sql`clock_timestamp()`, ...more })
+    .where(eq(approval.id, id));
 }
 
 /** An open wait, with its session and how long it stays open; null: until it is answered. */

@@ -5,7 +5,7 @@ import { type NewEvent, recordEvents } from './events.ts';
 import { type Fence, lockTurn } from './fence.ts';
 import { sha256, storable } from './hash.ts';
 import { insertInput } from './intake.ts';
-import { answeredEvent, ASKS_AFTER, insertQuestion } from './approvals.ts';
+import { answeredEvent, ASKS_AFTER, insertQuestion, writeAnswer } from './approvals.ts';
 import { approval, type ApprovalAnswer, call, effect, type OutcomeAnswer, turn } from './schema.ts';
 
 export function outcomeAnswer(answer: ApprovalAnswer): OutcomeAnswer | null {
@@ -128,7 +128,10 @@ export async function answerOutcome(tx: Tx, asked: AskedOutcome, given: GivenOut
     return { kind: 'stale', why: 'settled' };
   }
   if (!endDetail && asked.isExpired) return { kind: 'stale', why: 'expired' };
-  await keepAnswer(tx, asked, given);
+  await writeAnswer(tx, asked.id, given, {
+    note: given.note === null ? null : storable(given.note),
+    ...(endDetail && { settledAt: sql`clock_timestamp()` }),
+  });
   const answered = answeredEvent(asked.id, asked.call, asked.turn, given.answer, given.by);
   if (!endDetail) {
     await recordEvents(tx, asked.session, [answered]);
@@ -138,19 +141,6 @@ export async function answerOutcome(tx: Tx, asked: AskedOutcome, given: GivenOut
   await settleAfterEnd(tx, asked, given);
   await recordEvents(tx, asked.session, [answered, settledByPerson({ ...asked, attempt }, as, given.by)]);
   return { kind: 'later' };
-}
-
-async function keepAnswer(tx: Tx, { id, endDetail }: AskedOutcome, given: GivenOutcome): Promise<void> {
-  await tx
-    .update(approval)
-    .set({
-      answer: given.answer,
-      answeredBy: given.by,
-      answeredAt: sql`clock_timestamp()`,
-      note: given.note === null ? null : storable(given.note),
-      ...(endDetail && { settledAt: sql`clock_timestamp()` }),
-    })
-    .where(eq(approval.id, id));
 }
 
 /** The ledger learns it, and the session goes on with an input that tells the model. */

@@ -86,7 +86,7 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     head,
     depth: depth + links.length,
     links,
-    batchEnd: batchEnded({ turn: owner.id, assistant: request.head }, results, null),
+    batchEnd: batchEnded({ turn: owner.id, assistant: results[0]?.assistant ?? request.head }, results, null),
     schema: shown.schema,
     openTodos: agent.todoGate ? openTodos([...chain, ...links].map(({ body }) => body)).length : null,
     switchedFrom: request.transition === 'model_switched' ? agent.model : null,
