@@ -7,7 +7,8 @@ const PURE = ['test/core/**/*.test.ts', 'test/house/**/*.test.ts'];
 export default defineConfig({
   test: {
     pool: 'forks',
-    maxWorkers: 2,
+    // Most tests wait for other processes: one more than the two cores they are made for.
+    maxWorkers: 3,
     testTimeout: 60_000,
     // The crash tests wait for time-outs most of their time, so many run side by side.
     maxConcurrency: 8,

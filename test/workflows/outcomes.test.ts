@@ -87,6 +87,11 @@ async function asked(session: string): Promise<OpenApproval> {
   return await until('somebody is asked', async () => (await listed(session))[0]);
 }
 
+async function callStates(session: string): Promise<readonly string[]> {
+  const state = await turnHandle(at, `${session}/1`).query<{ phase: { calls?: { state: string }[] } }>('state');
+  return (state.phase.calls ?? []).map((each) => each.state);
+}
+
 const answer = (id: string, what: 'happened' | 'absent' | 'again', text?: string) =>
   runs.answer('default', id, { answer: what, by: 'pat', text });
 
@@ -308,8 +313,7 @@ describe.concurrent('while a person is asked', () => {
       return (raw.pendingActivities ?? []).length === 0;
     });
     expect(idle).toBe(true);
-    const state = await turnHandle(at, `${session}/1`).query<{ phase: { calls: { state: string }[] } }>('state');
-    expect(state.phase.calls.map((each) => each.state)).toEqual(['in_doubt']);
+    expect(await callStates(session)).toEqual(['in_doubt']);
     await answer(id, 'happened');
     await at.ended(session);
   });
@@ -317,6 +321,8 @@ describe.concurrent('while a person is asked', () => {
   it('a cancel ends the turn ABORTED; the effect stays unknown, and the answer comes too late', async () => {
     const { session, keys } = await begin('cancelled');
     const { id } = await asked(session);
+    // The question is in the store a moment before the turn hears of it.
+    await until('the turn waits', async () => (await callStates(session)).includes('in_doubt'));
     await cancelTurn(at, `${session}/1`, 'pat');
     expect(await at.ended(session)).toMatchObject({
       endReason: 'ABORTED',
