@@ -1,4 +1,4 @@
-import { ActivityFailure, CancellationScope, condition, isCancellation } from '@temporalio/workflow';
+import { CancellationScope, condition, isCancellation, TemporalFailure } from '@temporalio/workflow';
 import { endingCall, startable } from './core/batch.ts';
 import type { Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
@@ -91,7 +91,8 @@ async function quickly(request: RunToolRequest): Promise<CallStatus | null> {
     const came = await atOnce.runTool(request);
     return typeof came === 'string' ? came : null;
   } catch (error) {
-    if (error instanceof ActivityFailure && !isCancellation(error)) return null;
+    // When it is replayed, a time-out comes bare: an ActivityFailure is it only the first time.
+    if (error instanceof TemporalFailure && !isCancellation(error)) return null;
     throw error;
   }
 }

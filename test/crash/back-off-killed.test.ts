@@ -28,7 +28,7 @@ it('killed in a back-off: the rest is not begun again, its budget is not refille
   const unused = () => {
     throw new Error('this provider says one thing only');
   };
-  const run = await CrashRun.prepare({ provider: { provider, hold: unused, play: unused }, servers });
+  const run = await CrashRun.prepare({ provider: { provider, hold: unused }, servers });
   try {
     const { session } = await run.submit();
     const first = run.worker();

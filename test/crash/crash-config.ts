@@ -1,4 +1,3 @@
-import { openPullRequestTool } from '../../activities/tools/open-pull-request.ts';
 import type { Submission } from '../../client/submit.ts';
 import type { HookDefinition } from '../../worker/config/guards.ts';
 import { type Config, resolveConfig } from '../../worker/config/load.ts';
@@ -12,16 +11,9 @@ export interface ProcessOrder {
   readonly providerUrl: string;
   /** Null: the process brings both servers itself, and owns them. */
   readonly servers: { readonly temporalAddress: string; readonly databaseUrl: string } | null;
-  /** Set where the agent also works on a forge and on a store that de-duplicates by key. */
-  readonly remotes: Remotes | null;
   readonly dieAt: Boundary | null;
   /** Hooks that write down what they are asked and told, in the folder of the run. */
   readonly hooks?: boolean;
-}
-
-export interface Remotes {
-  readonly forgeUrl: string;
-  readonly storeUrl: string;
 }
 
 /** What it says when it is ready. */
@@ -52,14 +44,11 @@ function hooksOf(folder: string): HookDefinition[] {
 /** The configuration that all processes of a run share. */
 export function crashConfig(order: Omit<ProcessOrder, 'dieAt'>): Config {
   const { folder, taskQueue, providerUrl, servers, hooks } = order;
-  const remote = remoteTools(order.remotes);
-  const tools = [...remote.names, 'read_file', 'write_file', 'edit_file', 'list_files', 'shell'];
+  const tools = ['read_file', 'write_file', 'edit_file', 'list_files', 'shell'];
   const agent = { name: 'tester', model: 'scripted', provider: 'scripted', instructions: 'You are tested.', tools };
   const config = resolveConfig(
     {
       agents: [agent],
-      tools: remote.tools,
-      network: { allow: remote.allow },
       providers: { scripted: { baseUrl: providerUrl, apiKeyEnv: null } },
       taskQueue,
       hooks: hooks ? hooksOf(folder) : [],
@@ -72,15 +61,5 @@ export function crashConfig(order: Omit<ProcessOrder, 'dieAt'>): Config {
     workspaceRoot: `${folder}/workspaces`,
     temporalAddress: servers?.temporalAddress ?? null,
     databaseUrl: servers?.databaseUrl ?? null,
-  };
-}
-
-function remoteTools(remotes: Remotes | null) {
-  if (!remotes) return { names: [], tools: [], allow: [] };
-  const options = { baseUrl: remotes.forgeUrl, tokenEnv: null, settleAfterMs: 500, requestMs: 5_000 };
-  return {
-    names: ['http_request', 'open_pull_request'],
-    tools: [openPullRequestTool(options)],
-    allow: [new URL(remotes.storeUrl).host],
   };
 }

@@ -12,19 +12,11 @@ import { event, job } from '../../activities/store/schema.ts';
 import { EngineAway } from '../../client/faults.ts';
 import { createRuns, type Runs } from '../../client/runs.ts';
 import type { Submitted } from '../../client/submit.ts';
-import {
-  countToolResults,
-  type Hold,
-  hold,
-  lastUserText,
-  type Reply,
-  type ScriptedProvider,
-  startScriptedProvider,
-} from '../../testing/index.ts';
+import { type Hold, hold, lastUserText, type ScriptedProvider, startScriptedProvider } from '../../testing/index.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import { until } from '../support/until.ts';
 import { compiledProgram } from './compiled.ts';
-import { crashConfig, type ProcessOrder, type ProcessReady, type Remotes, submissionOf } from './crash-config.ts';
+import { crashConfig, type ProcessOrder, type ProcessReady, submissionOf } from './crash-config.ts';
 import type { Boundary } from './kill-at.ts';
 import { prepareFiles, replyTo } from './scenario.ts';
 
@@ -33,19 +25,14 @@ export interface CrashProvider {
   readonly provider: ScriptedProvider;
   /** The first request of that step stops in the middle of its stream. */
   hold(run: string, step: number): Hold;
-  /** What the model says in that run, by the number of tool results it has seen; else the usual scenario. */
-  play(run: string, replies: readonly Reply[]): void;
 }
 
 export async function startCrashProvider(): Promise<CrashProvider> {
   const holds = new Map<string, { readonly step: number; readonly hold: Hold }>();
-  const plays = new Map<string, readonly Reply[]>();
   const provider = await startScriptedProvider({
     expectKey: true,
     rules: (request) => {
       const run = lastUserText(request);
-      const played = plays.get(run)?.[countToolResults(request)];
-      if (played) return played;
       const held = holds.get(run) ?? null;
       const reply = replyTo(request, held);
       if (reply.pace.hold) holds.delete(run);
@@ -54,7 +41,6 @@ export async function startCrashProvider(): Promise<CrashProvider> {
   });
   return {
     provider,
-    play: (run, replies) => void plays.set(run, replies),
     hold(run, step) {
       const place = hold();
       holds.set(run, { step, hold: place });
@@ -77,7 +63,6 @@ export interface CrashOptions {
   readonly holdShell?: boolean;
   readonly holdSampleAt?: number;
   readonly hooks?: boolean;
-  readonly remotes?: Remotes;
 }
 
 export interface Child {
@@ -115,9 +100,9 @@ export class CrashRun {
     this.provider = provider.provider;
     this.held = holdSampleAt === undefined ? null : provider.hold(this.name, holdSampleAt);
     this.#own = servers === null;
-    const { hooks = false, remotes = null } = options;
+    const { hooks = false } = options;
     const providerUrl = this.provider.baseUrl;
-    this.#order = { folder: this.folder, taskQueue: this.name, providerUrl, servers, remotes, hooks };
+    this.#order = { folder: this.folder, taskQueue: this.name, providerUrl, servers, hooks };
     mkdirSync(join(this.folder, 'home'), { mode: 0o711 });
     symlinkSync(inject('bundleCache'), join(this.folder, 'home', 'cache'));
     prepareFiles(this.workspace, options.holdShell ?? false);
@@ -240,7 +225,7 @@ function whenAway(error: unknown): null {
   throw error;
 }
 
-async function freshDatabase(server: string): Promise<string> {
+export async function freshDatabase(server: string): Promise<string> {
   const name = `crash_${randomBytes(6).toString('hex')}`;
   const client = new pg.Client({ connectionString: server });
   await client.connect();
@@ -250,7 +235,7 @@ async function freshDatabase(server: string): Promise<string> {
 }
 
 /** The server serves other tests too: nothing of a run without a worker stays. */
-async function forgetInEngine({ temporal, taskQueue }: House, session: string): Promise<void> {
+export async function forgetInEngine({ temporal, taskQueue }: House, session: string): Promise<void> {
   const recovery = `${taskQueue}-recovery`;
   await temporal.schedule
     .getHandle(recovery)

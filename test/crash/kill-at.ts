@@ -1,5 +1,7 @@
+import type { EventEmitter } from 'node:events';
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
+import { basename, dirname, join } from 'node:path';
 import pg from 'pg';
 
 /** Where a process of ours dies: a commit of the store, or the rename that puts a file in its place. */
@@ -32,11 +34,18 @@ const COMMITS = {
   recordLost: (text: string) => tells(text, 'attempt.lost') && !tells(text, 'stream.ended'),
   recordSettled: (text: string) => tells(text, 'effect.settled') && !tells(text, 'call.finished'),
   finishCall: (text: string) => tells(text, 'call.finished'),
+  startUndo: (text: string) => tells(text, 'effect.undoing'),
+  finishUndo: (text: string) => tells(text, 'effect.undone'),
   writeEnd: (text: string) => tells(text, 'turn.ended'),
   stopGate: (text: string) => tells(text, 'stop_gate.answered'),
   closeReport: (text: string) => text.includes('"acknowledged_at"') && text.includes('"outbox"."id"'),
   rest: (text: string) => tells(text, 'driver.ended'),
 } as const;
+
+/** A boundary of one of several jobs: one of these texts is in it. */
+export interface Place extends Boundary {
+  readonly whose: readonly string[];
+}
 
 /** Nothing of this process runs after this line. */
 function die(): never {
@@ -45,28 +54,60 @@ function die(): never {
 }
 
 /** Arms this process: it ends itself with SIGKILL at that boundary. Product code knows nothing of it. */
-export function dieAt({ when, at, having, laterMs }: Boundary): void {
-  const passes = (text: string) => having === undefined || text.includes(having);
-  const moment: Moment = {
-    before: () => {
-      if (when === 'before') die();
-    },
+export function dieAt(boundary: Boundary): void {
+  const { when, laterMs } = boundary;
+  watch((text) => hasAll(text, boundary), boundary, {
+    before: () => (when === 'before' ? die() : 'goes'),
     after: () => {
-      if (when === 'before') return;
+      if (when === 'before') return 'goes';
       if (laterMs === undefined) die();
       setTimeout(die, laterMs);
+      return 'goes';
     },
-  };
-  if (at === 'rename') watchRename(passes, moment);
-  else watchStore((text) => COMMITS[at](text) && passes(text), moment);
+  });
 }
 
+/**
+ * Arms this process: what comes to one of these places stands there for good, and `arrived` is told which. When all
+ * have arrived it is killed from outside: each job is then lost at its own boundary, for the price of one process.
+ */
+export function standAt(places: readonly Place[], arrived: (place: number) => void): void {
+  for (const [n, place] of places.entries()) {
+    const at = (when: Boundary['when']) => (): 'stays' | 'goes' => {
+      if (when !== place.when) return 'goes';
+      arrived(n);
+      return 'stays';
+    };
+    watch((text) => hasAll(text, place) && place.whose.some((each) => text.includes(each)), place, {
+      before: at('before'),
+      after: at('after'),
+    });
+  }
+}
+
+function hasAll(text: string, { having }: Boundary): boolean {
+  return having === undefined || text.includes(having);
+}
+
+/** Told right before the boundary, and right after it; what stays there never goes on. */
 interface Moment {
-  before(): void;
-  after(): void;
+  before(): 'stays' | 'goes';
+  after(): 'stays' | 'goes';
 }
 
-type Query = (this: object, ...args: unknown[]) => unknown;
+function watch(isIt: (text: string) => boolean, { at }: Boundary, moment: Moment): void {
+  if (at === 'rename') watchRename(isIt, moment);
+  else watchStore((text) => COMMITS[at](text) && isIt(text), moment);
+}
+
+const standing: unknown[] = [];
+
+/** What stands is kept, or its files and connections would be collected. */
+function forGood(): Promise<never> {
+  return new Promise((resolve) => standing.push(resolve));
+}
+
+type Query = (this: EventEmitter, ...args: unknown[]) => unknown;
 
 function watchStore(isIt: (text: string) => boolean, moment: Moment): void {
   const open = new WeakMap<object, string[]>();
@@ -75,17 +116,17 @@ function watchStore(isIt: (text: string) => boolean, moment: Moment): void {
   prototype.query = function (...args) {
     const commit = commitOf(textOf(args), open, this);
     if (commit === null || !isIt(commit)) return query.apply(this, args);
-    moment.before();
+    // The server ends a transaction that stands for too long; nobody else listens then.
+    this.on('error', () => {});
+    if (moment.before() === 'stays') return forGood();
     const callback = args[args.length - 1];
     if (typeof callback !== 'function') {
-      return (query.apply(this, args) as Promise<unknown>).then((result) => {
-        moment.after();
-        return result;
-      });
+      return (query.apply(this, args) as Promise<unknown>).then((result) =>
+        moment.after() === 'stays' ? forGood() : result,
+      );
     }
     args[args.length - 1] = (...results: unknown[]) => {
-      moment.after();
-      (callback as (...all: unknown[]) => void)(...results);
+      if (moment.after() === 'goes') (callback as (...all: unknown[]) => void)(...results);
     };
     return query.apply(this, args);
   };
@@ -107,13 +148,18 @@ function commitOf(text: string, open: WeakMap<object, string[]>, client: object)
   return /^commit\b/i.test(text) ? (statements?.join('\n') ?? '') : null;
 }
 
-function watchRename(passes: (path: string) => boolean, moment: Moment): void {
+function watchRename(isIt: (path: string) => boolean, moment: Moment): void {
   const { rename } = fs;
   fs.rename = async (from, to) => {
-    const isIt = String(from).includes('/.pawl-') && passes(String(to));
-    if (isIt) moment.before();
+    const watched = String(from).includes('/.pawl-') && isIt(await realPath(String(to)));
+    if (watched && moment.before() === 'stays') return await forGood();
     await rename(from, to);
-    if (isIt) moment.after();
+    if (watched && moment.after() === 'stays') await forGood();
   };
   syncBuiltinESMExports();
+}
+
+/** Our code names a file by its open folder, `/proc/self/fd/…`. */
+async function realPath(path: string): Promise<string> {
+  return join(await fs.realpath(dirname(path)), basename(path));
 }

@@ -5,11 +5,11 @@ import { readEvents } from '../../activities/store/events.ts';
 import { call, delta, effect, input, outbox, session, turn, usage } from '../../activities/store/schema.ts';
 import { ChainCache, loadChain } from '../../activities/store/transcript.ts';
 import { processesOf } from '../../activities/tools/reap.ts';
-import { countToolResults, lastUserText } from '../../testing/index.ts';
+import { countToolResults, lastUserText, type ScriptedProvider } from '../../testing/index.ts';
+import type { House } from '../../worker/house.ts';
 import type { JournalEvent, RecordedEvent } from '../../workflows/core/journal.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { until } from '../support/until.ts';
-import type { CrashRun } from './crash-run.ts';
 import { CALLS, filesOf, RESULTS, SAMPLES, SHELL_ORDER, UNKNOWN } from './scenario.ts';
 
 /** What may differ from a run that nobody disturbed; everything else must be the same. */
@@ -24,8 +24,17 @@ export interface Expected {
 
 export const UNDISTURBED: Expected = { shell: 'ok', lines: 1, askedAgain: 0 };
 
+/** A job whose world is read. */
+export interface Worldly {
+  readonly name: string;
+  readonly session: string;
+  readonly workspace: string;
+  readonly house: House;
+  readonly provider: ScriptedProvider;
+}
+
 /** Everything that a run left in the store, in the files, at the provider, in the engine and among the processes. */
-export async function readWorld(run: CrashRun) {
+export async function readWorld(run: Worldly) {
   const { db } = run.house.database;
   const id = run.session;
   const turns = await db.select().from(turn).where(eq(turn.session, id));
@@ -50,10 +59,13 @@ export async function readWorld(run: CrashRun) {
       .where(eq(effect.turn, `${id}/1`)),
     usage: await db.select().from(usage).where(eq(usage.session, id)),
     inputs: await db.select().from(input).where(eq(input.session, id)),
-    outbox: await db.select().from(outbox),
+    outbox: await db
+      .select()
+      .from(outbox)
+      .where(eq(outbox.receiver, `session:${id}`)),
     events: await readEvents(db, id, 0, 10_000),
     transcript: chain.map((link) => link.body),
-    deltas: await db.select().from(delta),
+    deltas: await db.select().from(delta).where(eq(delta.stream, id)),
     engine,
     requests: run.provider.requests.filter(({ body }) => lastUserText(body) === run.name),
     files: filesOf(run.workspace),
@@ -67,7 +79,7 @@ export async function readWorld(run: CrashRun) {
 export type World = Awaited<ReturnType<typeof readWorld>>;
 
 /** Compares the world with the one that an undisturbed run leaves. */
-export async function compareWorld(run: CrashRun, allowed: Expected): Promise<World> {
+export async function compareWorld(run: Worldly, allowed: Expected): Promise<World> {
   const world = await readWorld(run);
   const found = world.calls.some(({ tool, status }) => tool === 'shell' && status === 'ok') ? 'ok' : 'unknown';
   const expected = { ...allowed, shell: allowed.shell === 'either' ? found : allowed.shell } as const;
@@ -198,7 +210,7 @@ export function compareRequests({ requests, usage: rows }: World, { askedAgain }
 }
 
 /** Processes of a call, by the mark in their environment, and supervisors, by the workspace in their arguments. */
-async function orphansOf(run: CrashRun, keys: readonly string[]): Promise<string[]> {
+async function orphansOf(run: Worldly, keys: readonly string[]): Promise<string[]> {
   const marked = (await Promise.all(keys.map((key) => processesOf(key)))).flat();
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
   const supervisors = pids.filter((pid) => {
