@@ -1,5 +1,5 @@
 import type { ZodType } from 'zod';
-import type { Effect, LockKey, OnUnknown, Runs } from '../../workflows/core/tools.ts';
+import type { Effect, LockMode, OnUnknown, Runs } from '../../workflows/core/tools.ts';
 import type { Command, Supervised } from '../process/supervise.ts';
 import type { MaskStream } from '../secrets/mask.ts';
 
@@ -89,6 +89,12 @@ export interface Undo<Args> {
   readonly onUnknown?: 'leave' | 'run';
 }
 
+/** A resource that a call touches, by its name, and how. */
+export interface ResourceLock {
+  readonly resource: string;
+  readonly mode: LockMode;
+}
+
 export interface Tool<Args = unknown> {
   readonly name: string;
   readonly description: string;
@@ -104,7 +110,7 @@ export interface Tool<Args = unknown> {
    * Names of the resources a call touches: one resource, one name, however the arguments spell it (a path relative
    * to `workspace`, the session's folder). Only their keyed hashes leave the store.
    */
-  locks(args: Args, workspace: string): readonly { readonly resource: string; readonly mode: LockKey['mode'] }[];
+  locks(args: Args, workspace: string): readonly ResourceLock[];
   /** The principal argument. Without it no rule can look into a call, and those that try to `allow` do not fit. */
   subject?(args: Args): Subject;
   /** Set where a call changes nothing but the file that its subject names, inside the workspace. */

@@ -3,7 +3,8 @@ import { answering, Refused, success } from './answer.ts';
 import { defineTool, type Reconciled, type ToolContext, type ToolResult } from './define-tool.ts';
 import { replaceFile } from './replace-file.ts';
 import { isWellFormed } from './text.ts';
-import { lockName, placeToWrite } from './workspace-path.ts';
+import { writesFile } from './path-locks.ts';
+import { placeToWrite } from './workspace-path.ts';
 import { hashIfThere, readWhole, sha256, withFile } from './workspace-file.ts';
 
 const MOST_BYTES = 8 * 1024 * 1024;
@@ -26,7 +27,7 @@ export const editFile = defineTool<Args>({
     'Replaces an exact piece of text in a file of the workspace. The old text must occur exactly once, unless replace_all is set.',
   input,
   effect: 'once',
-  locks: ({ path }, workspace) => [{ resource: lockName(workspace, path), mode: 'write' }],
+  locks: ({ path }, workspace) => writesFile(workspace, path),
   subject: ({ path }) => ({ kind: 'path', text: path }),
   within: 'workspace',
   // What is wrong is said by `run`, which meets it again.

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { answering, Refused, success } from './answer.ts';
 import { defineTool } from './define-tool.ts';
-import { lockName, placeToRead } from './workspace-path.ts';
+import { readsTree } from './path-locks.ts';
+import { placeToRead } from './workspace-path.ts';
 
 const MOST_ENTRIES = 1_000;
 const MOST_IN_ONE_FOLDER = 5_000;
@@ -23,7 +24,7 @@ export const listFiles = defineTool<z.output<typeof input>>({
   input,
   effect: 'none',
   quick: true,
-  locks: ({ path }, workspace) => [{ resource: lockName(workspace, path), mode: 'read' }],
+  locks: ({ path }, workspace) => readsTree(workspace, path),
   subject: ({ path }) => ({ kind: 'path', text: path }),
   run: ({ path, depth }, context) =>
     answering(path, context, async () => {

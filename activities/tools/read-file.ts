@@ -3,7 +3,8 @@ import { answering, Refused, success } from './answer.ts';
 import { looksBinary } from './capture.ts';
 import { defineTool, type ToolContext } from './define-tool.ts';
 import { linesOf } from './lines.ts';
-import { lockName } from './workspace-path.ts';
+
+import { readsFile } from './path-locks.ts';
 import { hashOf, type OpenFile, piecesOf, withFile } from './workspace-file.ts';
 
 /** Kept free in a result for the line that says where to go on. */
@@ -24,7 +25,7 @@ export const readFile = defineTool<Args>({
   input,
   effect: 'none',
   quick: true,
-  locks: ({ path }, workspace) => [{ resource: lockName(workspace, path), mode: 'read' }],
+  locks: ({ path }, workspace) => readsFile(workspace, path),
   subject: ({ path }) => ({ kind: 'path', text: path }),
   run: (args, context) =>
     answering(args.path, context, () =>

@@ -4,7 +4,8 @@ import { answering, failure, Refused, success } from './answer.ts';
 import { show } from './capture.ts';
 import { defineTool, type ToolResult } from './define-tool.ts';
 import { type Finished, runProcess } from './run-process.ts';
-import { lockName, placeToRead } from './workspace-path.ts';
+import { readsTree } from './path-locks.ts';
+import { placeToRead } from './workspace-path.ts';
 
 const WORKER = fileURLToPath(new URL('./search-worker.js', import.meta.url));
 const LIMITS = { timeMs: 60_000, mostMatches: 200, lineChars: 300, memoryMb: 256 } as const;
@@ -29,7 +30,7 @@ export const searchText = defineTool<Args>({
   input,
   effect: 'none',
   timeLimitMs: LIMITS.timeMs + 10_000,
-  locks: ({ path }, workspace) => [{ resource: lockName(workspace, path), mode: 'read' }],
+  locks: ({ path }, workspace) => readsTree(workspace, path),
   subject: ({ path }) => ({ kind: 'tree', text: path }),
   run: (args, context) =>
     answering(args.path, context, async () => {

@@ -57,8 +57,8 @@ export function isInside(folder: string, path: string): boolean {
   return way === '' || (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way));
 }
 
-/** The same name for the same file, absolute or not, as far as the text alone can tell; for locks. */
-export function lockName(workspace: string, given: string): string {
+/** The same name for the same file, absolute or not, as far as the text alone can tell. */
+export function fileName(workspace: string, given: string): string {
   return relative(workspace, resolve(workspace, given)) || '.';
 }
 

@@ -3,7 +3,8 @@ import { answering, Refused, success } from './answer.ts';
 import { defineTool, type ToolContext } from './define-tool.ts';
 import { replaceFile } from './replace-file.ts';
 import { isWellFormed } from './text.ts';
-import { lockName, placeToWrite } from './workspace-path.ts';
+import { writesFile } from './path-locks.ts';
+import { fileName, placeToWrite } from './workspace-path.ts';
 import { hashIfThere, sha256 } from './workspace-file.ts';
 
 const input = z.strictObject({
@@ -18,7 +19,7 @@ export const writeFile = defineTool<Args>({
     'Writes a whole text file in the workspace, new or in the place of an old one. To change a part, use edit_file.',
   input,
   effect: 'idempotent',
-  locks: ({ path }, workspace) => [{ resource: lockName(workspace, path), mode: 'write' }],
+  locks: ({ path }, workspace) => writesFile(workspace, path),
   subject: ({ path }) => ({ kind: 'path', text: path }),
   within: 'workspace',
   prepare: notes,
@@ -40,5 +41,5 @@ export const writeFile = defineTool<Args>({
 /** Hashes for the ledger; a fault here is no fault of the call: `run` will meet it again and say it. */
 async function notes({ path, content }: Args, context: ToolContext) {
   const before = await hashIfThere(context.workspace, path, context.signal).catch(() => null);
-  return { path: lockName(context.workspace, path), before, after: sha256(content) };
+  return { path: fileName(context.workspace, path), before, after: sha256(content) };
 }

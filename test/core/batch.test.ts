@@ -8,6 +8,9 @@ const read = (key: string): LockKey => ({ key, mode: 'read' });
 const write = (key: string): LockKey => ({ key, mode: 'write' });
 const reads = (...keys: string[]) => ({ locks: keys.map(read) });
 const writes = (...keys: string[]) => ({ effect: 'idempotent', locks: keys.map(write) }) as const;
+const tree = (key: string) => ({ locks: [{ key, mode: 'read_tree' }] }) as const;
+const within = (folder: string, key: string) =>
+  ({ effect: 'idempotent', locks: [write(key), { key: folder, mode: 'write_below' }] }) as const;
 const alone = { effect: 'once', locks: [] } as const;
 
 type State = Exclude<BatchCall['state'], 'asking' | 'waiting' | 'in_doubt'>;
@@ -47,6 +50,27 @@ describe('what may begin', () => {
     [
       'one lock of several is enough to wait',
       lines([writes('a', 'b'), 'running'], [writes('b', 'c'), 'queued'], [writes('c'), 'queued']),
+      [],
+    ],
+    [
+      'writers in one folder, side by side',
+      lines([within('d', 'd/f'), 'running'], [within('d', 'd/g'), 'queued'], [reads('d/h'), 'queued']),
+      [1, 2],
+    ],
+    [
+      'a reader of the folder waits for those who write in it, and who writes in it then for the reader',
+      lines([within('d', 'd/f'), 'running'], [tree('d'), 'queued'], [within('d', 'd/g'), 'queued']),
+      [],
+    ],
+    ['a reader of another folder does not', lines([within('d', 'd/f'), 'running'], [tree('e'), 'queued']), [1]],
+    [
+      'readers of a folder and of a file together',
+      lines([tree('d'), 'running'], [tree('d'), 'queued'], [reads('d'), 'queued']),
+      [1, 2],
+    ],
+    [
+      'whoever writes the folder itself is beside nobody who writes in it',
+      lines([within('d', 'd/f'), 'running'], [writes('d'), 'queued']),
       [],
     ],
     ['a once call without locks, alone', lines([alone, 'queued'], [{}, 'queued'], [alone, 'queued']), [0]],

@@ -7,7 +7,7 @@ import type { End } from '../../workflows/core/ends.ts';
 import { nextStep, type Step } from '../../workflows/core/next-step.ts';
 import { DEFAULT_LIMITS } from '../../workflows/core/policy.ts';
 import type { ProviderFailure, Reply, SampleOutcome } from '../../workflows/core/sample-outcome.ts';
-import type { CallRef, CallStatus } from '../../workflows/core/tools.ts';
+import type { CallRef, CallStatus, LockMode } from '../../workflows/core/tools.ts';
 import { PLAIN_RULES, type TurnRules } from '../../workflows/core/turn-rules.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
 import { callsOf, openTurn, type TurnState } from '../../workflows/core/turn-state.ts';
@@ -54,7 +54,8 @@ const statuses = fc.oneof(
   { weight: 20, arbitrary: fc.constantFrom<CallStatus[]>('ok', 'error', 'stopped', 'unknown', 'denied') },
   { weight: 1, arbitrary: fc.constant<CallStatus>('unknown_ends_turn') },
 );
-const locks = fc.uniqueArray(record({ key: fc.constantFrom('f', 'g', 'h'), mode: fc.constantFrom('read', 'write') }), {
+const modes = fc.constantFrom<LockMode[]>('read', 'write', 'read_tree', 'write_below');
+const locks = fc.uniqueArray(record({ key: fc.constantFrom('f', 'g', 'h'), mode: modes }), {
   maxLength: 2,
   selector: (lock) => lock.key,
 });

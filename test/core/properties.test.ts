@@ -271,14 +271,18 @@ function isOpen(call: BatchCall): boolean {
   return call.state === 'queued' || call.state === 'running' || call.state === 'in_doubt';
 }
 
-/** The rule in words of its own: nothing beside a blind `once` call, nobody beside a writer of the same thing. */
+/**
+ * The rule in words of its own: nothing beside a blind `once` call, nobody beside a writer of the same thing, nobody
+ * who writes in a folder beside whoever reads all of it.
+ */
 function mayRunBeside(one: CallRef, other: CallRef): boolean {
   const blind = [one, other].some((call) => call.effect === 'once' && call.locks.length === 0);
   const shared = one.locks.filter((lock) => other.locks.some((its) => its.key === lock.key));
-  const readOnly = shared.every(({ key }) =>
-    [...one.locks, ...other.locks].filter((lock) => lock.key === key).every((lock) => lock.mode === 'read'),
-  );
-  return !blind && readOnly;
+  const friendly = shared.every(({ key }) => {
+    const modes = [...one.locks, ...other.locks].flatMap((lock) => (lock.key === key ? [lock.mode] : []));
+    return !modes.includes('write') && !(modes.includes('read_tree') && modes.includes('write_below'));
+  });
+  return !blind && friendly;
 }
 
 type Outcome = (TurnEvent & { kind: 'sampled' })['outcome'];

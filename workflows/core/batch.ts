@@ -1,5 +1,5 @@
 import { POLICY } from './policy.ts';
-import type { CallRef } from './tools.ts';
+import type { CallRef, LockMode } from './tools.ts';
 import type { BatchCall } from './turn-state.ts';
 
 /**
@@ -71,8 +71,16 @@ export function undecided(calls: readonly BatchCall[]): BatchCall | undefined {
 
 function conflict(a: CallRef, b: CallRef): boolean {
   if (runsAlone(a) || runsAlone(b)) return true;
-  return a.locks.some((x) => b.locks.some((y) => x.key === y.key && (x.mode === 'write' || y.mode === 'write')));
+  return a.locks.some((x) => b.locks.some((y) => x.key === y.key && !BESIDE[x.mode].includes(y.mode)));
 }
+
+/** What may be done with a resource at the same time. */
+const BESIDE: Readonly<Record<LockMode, readonly LockMode[]>> = {
+  read: ['read', 'read_tree', 'write_below'],
+  read_tree: ['read', 'read_tree'],
+  write_below: ['read', 'write_below'],
+  write: [],
+};
 
 /** Nothing is known of what it touches, so nothing may run beside it. */
 function runsAlone(call: CallRef): boolean {

@@ -58,7 +58,8 @@ export const POLICY = {
     requestShare: 0.7,
     objectiveChars: 16_000,
   },
-  tools: { quickMs: 3_000, parallel: 10, resultChars: 30_000, killAfterMs: 5_000, heedMs: 10_000 },
+  /** `lockDepth`: folders of a path that locks tell apart; what lies deeper counts as one file. */
+  tools: { quickMs: 3_000, parallel: 10, lockDepth: 20, resultChars: 30_000, killAfterMs: 5_000, heedMs: 10_000 },
   /** `keptMs`: how long a turn that ended BLOCKED leaves its question open. */
   waits: { skewMs: 1_000, askUserMs: 600_000, waitForMs: 86_400_000, keptMs: 30 * 86_400_000 },
   cleanup: { deadlineMs: 30_000 },

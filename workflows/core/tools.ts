@@ -7,10 +7,16 @@ export type Runs = 'activity' | 'wait' | 'child';
 /** What to do with an effect whose outcome stays unknown after reconciling. */
 export type OnUnknown = 'ask' | 'tell' | 'end';
 
+/**
+ * How a call touches a resource. Since paths are told apart by their hashes only, whoever writes in a folder says
+ * so for each folder above (`write_below`), and whoever reads all of one (`read_tree`) conflicts with that.
+ */
+export type LockMode = 'read' | 'write' | 'read_tree' | 'write_below';
+
 /** A resource that a call touches. The key is a keyed hash, so a history never shows a path. */
 export interface LockKey {
   readonly key: string;
-  readonly mode: 'read' | 'write';
+  readonly mode: LockMode;
 }
 
 /**

@@ -3,10 +3,9 @@ import { constants } from 'node:fs';
 import { mkdir, readFile as readBytes, rename, symlink, writeFile as writeBytes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { builtinTools } from '../../../activities/tools/builtin.ts';
 import { listFiles } from '../../../activities/tools/list-files.ts';
 import { readFile } from '../../../activities/tools/read-file.ts';
-import { isInside, lockName, openInside, placeToRead } from '../../../activities/tools/workspace-path.ts';
+import { isInside, fileName, openInside, placeToRead } from '../../../activities/tools/workspace-path.ts';
 import { writeFile } from '../../../activities/tools/write-file.ts';
 import { call, contextFor, freshWorkspace } from './tool-context.ts';
 
@@ -139,9 +138,9 @@ it.each([
 });
 
 // Trap: two writers of one file that spell it differently would run side by side.
-describe('one file has one lock, however its path is spelled', () => {
+describe('one file has one name, however its path is spelled', () => {
   it.each(['a/b', './a//b', 'x/../a/b', 'a/b/', '/ws/a/b', '/ws/./a/b', '../ws/a/b'])('%s', (path) => {
-    expect(lockName('/ws', path)).toBe('a/b');
+    expect(fileName('/ws', path)).toBe('a/b');
   });
 
   it.each([
@@ -150,19 +149,6 @@ describe('one file has one lock, however its path is spelled', () => {
     ['/ws-evil/a', '../ws-evil/a'],
     ['/etc/passwd', '../etc/passwd'],
   ])('%s is %s', (path, name) => {
-    expect(lockName('/ws', path)).toBe(name);
-  });
-
-  it.each([
-    ['read_file', {}, 'read'],
-    ['list_files', { depth: 1 }, 'read'],
-    ['search_text', { pattern: 'x' }, 'read'],
-    ['write_file', { content: '' }, 'write'],
-    ['edit_file', { old_string: 'x', new_string: 'y' }, 'write'],
-  ] as const)('%s', (name, args, mode) => {
-    const tool = builtinTools.find((each) => each.name === name);
-    for (const path of ['/ws/a', './a', 'a']) {
-      expect(tool?.locks({ ...args, path }, '/ws')).toEqual([{ resource: 'a', mode }]);
-    }
+    expect(fileName('/ws', path)).toBe(name);
   });
 });
