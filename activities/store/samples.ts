@@ -42,6 +42,8 @@ export interface SampleOpening {
   readonly step: number;
   /** The request that is about to be sent; null where none is. */
   readonly request: OpenedRequest | null;
+  /** The head that the request goes on from: on another one its reply would not be taken. */
+  readonly base: string;
   readonly links: readonly Link[];
   readonly joined: TurnCommit['joined'];
   readonly events: readonly NewEvent[];
@@ -91,6 +93,7 @@ export async function openSample<O = SampleOutcome>(db: Db, opening: SampleOpeni
 export const NO_CHANGE: Omit<TurnCommit, 'fence' | 'step' | 'events'> = {
   keyed: null,
   newAttemptOf: null,
+  base: null,
   links: [],
   joined: [],
   calls: [],
@@ -106,7 +109,7 @@ export async function refusal(db: Db, fence: Fence): Promise<Error> {
     if (error instanceof FenceRefused) return error;
     throw error;
   }
-  return new Error('a commit was refused and would be accepted now');
+  return new Error('a commit was refused: the turn has another head, or it would be accepted now');
 }
 
 export interface SampleClosing<O extends { readonly kind: string } = SampleOutcome> {
@@ -137,6 +140,7 @@ export async function closeSample<O extends { readonly kind: string } = SampleOu
     fence: closing.fence,
     step: closing.step,
     keyed: closing.isFinal ? { key: closing.sample, result: outcome } : null,
+    base: reply?.parent ?? null,
     links: reply ? [reply] : [],
     calls: reply ? closing.calls : [],
     closes: { attempt, outcome: outcome.kind, wasted: reply === null, usage: used, wasShown: closing.wasShown },

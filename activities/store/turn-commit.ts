@@ -38,6 +38,8 @@ export interface TurnCommit {
   /** Nothing is written while this sample has an answer, or an attempt that is still open. */
   readonly newAttemptOf: string | null;
   readonly step: number;
+  /** The head that it builds on, where it is worth nothing on another one; null for what may be written on any. */
+  readonly base: string | null;
   readonly links: readonly Link[];
   /** Inputs and the messages they became. */
   readonly joined: readonly { readonly input: string; readonly message: string }[];
@@ -119,9 +121,10 @@ function statementOf(commit: TurnCommit, key: string | null): Statement {
 }
 
 /** Holds only for an open turn and its newest generation; everything else in the statement hangs on it. */
-function addFence(to: Statement, { fence, links }: TurnCommit): void {
+function addFence(to: Statement, { fence, base, links }: TurnCommit): void {
   const [turn, run] = [to.value(fence.turn), to.value(fence.run)];
   const moved = links.length > 0 ? to.value(links[links.length - 1]?.hash) : null;
+  const heads = [base === null ? null : to.value(base), moved].filter((head) => head !== null);
   to.with(
     'fence',
     `update pawl.turn t set head = ${moved ?? 't.head'}
@@ -131,7 +134,7 @@ function addFence(to: Statement, { fence, links }: TurnCommit): void {
       ${to.has('prior') ? 'and not exists (select from prior)' : ''}
       ${to.has('attempts') ? 'and (select open from attempts) = 0' : ''}
       -- A snapshot taken while an earlier attempt commits must not move the head back; only a reset may.
-      ${moved ? `and (r.generation > 0 or t.head in (${moved}, ${to.value(links[0]?.parent)}))` : ''}
+      ${heads.length > 0 ? `and (r.generation > 0 or t.head in (${heads.join(', ')}))` : ''}
     returning t.id, t.session, own.stream, own.plan`,
   );
 }

@@ -48,6 +48,7 @@ export async function compact(deps: Deps, request: CompactRequest): Promise<Comp
       outputCapTokens: plan.request.outputTokens,
       worstMicroUsd: plan.pricing.worstMicroUsd,
     },
+    base: request.head,
     links: [],
     joined: [],
     events: [started(plan, request, attempt)],

@@ -42,6 +42,7 @@ export async function sample(deps: Deps, request: SampleRequest): Promise<Sample
           outputCapTokens: plan.request.outputTokens,
           worstMicroUsd: plan.pricing.worstMicroUsd,
         },
+    base: request.head,
     links: plan.links,
     joined: plan.joined,
     events: openingEvents(plan, request, attempt),

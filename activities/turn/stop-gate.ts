@@ -79,6 +79,7 @@ async function keep(deps: Deps, owner: TurnOwner, answered: Answered): Promise<S
     fence: request.fence,
     keyed: { key, result: verdict },
     step: 0,
+    base: request.head,
     links: link ? [link] : [],
     events: eventsOf(deps, owner, answered, link),
   });

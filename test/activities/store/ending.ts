@@ -54,6 +54,7 @@ export async function join(db: Db, on: SeededTurn, inputId: string): Promise<str
     attempt: id('att'),
     step: 0,
     request: null,
+    base: head,
     links: [link],
     joined,
     events: [],

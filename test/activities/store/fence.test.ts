@@ -164,13 +164,14 @@ describe('after the end', () => {
   test('what the world did is still recorded', async () => {
     const seeded = await seedTurn(at.db);
     const [key] = await seedCalls(at.db, seeded, 'once');
+    const [moved] = await at.db.select().from(turn).where(eq(turn.id, seeded.turn));
     await startEffect(
       at.db,
       { fence: seeded.fence, key: key!, from: null, details: null, mayInPlan: false },
       identity('a'),
     );
     const attempt = id('att');
-    await open(at.db, seeded, { sample: id(), attempt });
+    await open(at.db, { ...seeded, head: moved!.head }, { sample: id(), attempt });
     await end(seeded);
     await expect(closeSample(at.db, closing(seeded, { attempt }))).rejects.toMatchObject(ENDED);
     expect(await at.db.select().from(usage).where(eq(usage.attempt, attempt))).toMatchObject([

@@ -100,12 +100,29 @@ test('what a sample takes in is on the chain once, with its inputs', async () =>
   const seeded = await seedTurn(at.db);
   const link = linkOn(seeded.head, user('do it', seeded.input));
   const request = { model: 'm', outputCapTokens: 1, worstMicroUsd: null };
-  const opening = { fence: seeded.fence, session: seeded.session, step: 0, request, links: [link], events: [] };
+  const { fence, session, head: base } = seeded;
+  const opening = { fence, session, step: 0, request, base, links: [link], events: [] };
   const joined = [{ input: seeded.input, message: link.hash }];
   await openSample(at.db, { ...opening, sample: id(), attempt: id('att'), joined });
   await openSample(at.db, { ...opening, sample: id(), attempt: id('att'), joined });
   expect(await headOf(seeded.turn)).toBe(link.hash);
   expect((await at.db.select().from(input).where(eq(input.id, seeded.input)))[0]?.message).toBe(link.hash);
+});
+
+// Trap: the reply of such a request could not be taken, and each try would be paid.
+test('on a head that the turn has left nothing is opened, whether it would append or not', async () => {
+  const seeded = await seedTurn(at.db);
+  await closeSample(at.db, closing(seeded, { text: 'moved on' }));
+  for (const links of [[], [linkOn(seeded.head, user('late'))]]) {
+    const late = { sample: id(), attempt: id('att') };
+    await expect(open(at.db, seeded, late, links)).rejects.toThrow('refused');
+    expect(await usageOf(late.attempt)).toBeUndefined();
+  }
+  expect(
+    await open(at.db, { ...seeded, head: (await headOf(seeded.turn))! }, { sample: id(), attempt: id('att') }),
+  ).toMatchObject({
+    kind: 'opened',
+  });
 });
 
 // Two attempts of one activity were seen alive at once for 4 s.

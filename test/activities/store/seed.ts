@@ -143,6 +143,7 @@ export async function open(
     session: turn.session,
     step: 0,
     request,
+    base: turn.head,
     links,
     joined: [],
     events: [],

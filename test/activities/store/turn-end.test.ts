@@ -198,7 +198,7 @@ describe('the usage of an end', () => {
   async function spend(on: SeededTurn, worstMicroUsd: number | null, used: Usage | null): Promise<void> {
     const one = { sample: id(), attempt: id('att') };
     const head = (await row(at.db, on)).head;
-    const at0 = { fence: on.fence, session: on.session, step: 0, links: [], joined: [], events: [] };
+    const at0 = { fence: on.fence, session: on.session, step: 0, base: head, links: [], joined: [], events: [] };
     await openSample(at.db, { ...at0, ...one, request: { ...request, worstMicroUsd } });
     if (used) await closeSample(at.db, closing({ ...on, head }, { ...one, usage: used, text: id() }));
   }
