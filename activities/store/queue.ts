@@ -8,7 +8,6 @@ import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import {
   approval,
-  call,
   cancel,
   input,
   outbox,
@@ -18,11 +17,13 @@ import {
   toolList,
   turn,
 } from './schema.ts';
+import { carriedBy } from './carried.ts';
 import { agentOf } from './definitions.ts';
 import { contentHash } from './hash.ts';
 import { reportRest, reportStart } from './session-reports.ts';
 import { rulesOf, schemaFor } from './rules-of-turn.ts';
-import { firstToScreen, type Screening, type ToScreen, toScreen, UNSCREENED } from './screening.ts';
+import { firstToScreen, isTypedAnswer, type Screening, type ToScreen, toScreen, UNSCREENED } from './screening.ts';
+import { reportLateDenials } from './late-denials.ts';
 
 export interface OpenTurn {
   readonly turn: string;
@@ -94,10 +95,10 @@ async function look(tx: Tx, at: Looking): Promise<Advance | ToScreen> {
   const unseen = open && (await firstToScreen(tx, row, open.id, screening));
   if (unseen) return unseen;
   if (open && open.id === started) {
-    await bindJoining(tx, open.id, row.id);
+    await bindJoining(tx, open.id, row.id, screening);
     return { kind: 'running', turn: open.id, forward: await joining(tx, open.id) };
   }
-  if (open) return { kind: 'start', turn: await describeOpen(tx, row, open) };
+  if (open) return { kind: 'start', turn: await describeOpen(tx, row, open, screening) };
   const promoted = await promote(tx, at, last);
   if (promoted) return 'kind' in promoted ? promoted : { kind: 'start', turn: promoted };
   if (last) await reportRest(tx, row.id, last.id, screening);
@@ -113,7 +114,7 @@ async function acknowledge(tx: Tx, receiver: string): Promise<void> {
 }
 
 /** Inputs that need not wait for idle are bound to the turn. Returns those that this call has bound, in their order. */
-async function bindJoining(tx: Tx, turnId: string, sessionId: string): Promise<string[]> {
+async function bindJoining(tx: Tx, turnId: string, sessionId: string, screening: Screening): Promise<string[]> {
   const rows = await tx
     .update(input)
     .set({ status: 'forwarded', turn: turnId, dispatchedAt: sql`clock_timestamp()` })
@@ -125,7 +126,8 @@ async function bindJoining(tx: Tx, turnId: string, sessionId: string): Promise<s
         unlocked(),
       ),
     )
-    .returning({ id: input.id, seq: input.seq });
+    .returning({ id: input.id, seq: input.seq, kind: input.kind });
+  await reportLateDenials(tx, rows, screening);
   return rows.sort((a, b) => a.seq - b.seq).map((row) => row.id);
 }
 
@@ -159,14 +161,15 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
   const { row, describe, screening } = at;
   const wasStopped = last?.endReason === 'ABORTED' && last.endDecidedBy === 'user';
   const mayStart = wasStopped ? notInArray(input.kind, [...BACKGROUND]) : undefined;
-  const [next] = await tx
-    .select()
+  const [found] = await tx
+    .select({ row: input, isTyped: isTypedAnswer })
     .from(input)
     .where(and(eq(input.session, row.id), eq(input.status, 'queued'), unlocked(), mayStart))
     .orderBy(desc(isLateYes), desc(input.isLeftOver), asc(input.class), asc(input.seq))
     .limit(1);
-  if (!next) return null;
-  const unseen = toScreen(next, row, null, screening) ?? (await firstToScreen(tx, row, null, screening));
+  if (!found) return null;
+  const { row: next } = found;
+  const unseen = toScreen(found, row, null, screening) ?? (await firstToScreen(tx, row, null, screening));
   if (unseen) return unseen;
   const n = (last?.n ?? 0) + 1;
   const pinned = await agentOf(tx, row.agent);
@@ -190,7 +193,8 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
     .set({ status: 'forwarded', turn: opened.id, dispatchedAt: sql`clock_timestamp()` })
     .where(eq(input.id, next.id));
   const carried = next.kind === 'call_back' ? await carriedBy(tx, opened) : null;
-  const joined = await bindJoining(tx, opened.id, row.id);
+  await reportLateDenials(tx, [next], screening);
+  const joined = await bindJoining(tx, opened.id, row.id, screening);
   await reportStart(tx, row.id, opened.id, last?.id ?? null, screening);
   await recordEvents(tx, row.id, [
     {
@@ -226,8 +230,8 @@ async function storeToolList(tx: Tx, tools: readonly StoredTool[]): Promise<stri
 }
 
 /** A turn that is open and was not started by this run of the session workflow. */
-async function describeOpen(tx: Tx, row: SessionRow, open: TurnRow): Promise<OpenTurn> {
-  await bindJoining(tx, open.id, row.id);
+async function describeOpen(tx: Tx, row: SessionRow, open: TurnRow, screening: Screening): Promise<OpenTurn> {
+  await bindJoining(tx, open.id, row.id, screening);
   const joined = await joining(tx, open.id);
   return {
     ...described(row, open, await agentOf(tx, open.agent)),
@@ -256,29 +260,6 @@ function described(
     rules: rulesOf(pinned, row, open.outputSchema !== null),
     limits: pinned.limits,
   };
-}
-
-/** The call whose late yes opened this turn; one that came to any turn but the next allows nothing. */
-async function carriedBy(tx: Tx, open: Pick<TurnRow, 'session' | 'n' | 'input'>): Promise<CarriedCall | null> {
-  const [found] = await tx
-    .select({ call })
-    .from(approval)
-    .innerJoin(call, eq(call.key, approval.call))
-    .innerJoin(turn, eq(turn.id, approval.turn))
-    .where(
-      and(
-        eq(approval.input, open.input),
-        eq(approval.answer, 'approved'),
-        sql`${approval.asked}->>'kind' = 'permission'`,
-        eq(turn.session, open.session),
-        eq(turn.n, open.n - 1),
-      ),
-    );
-  if (!found) return null;
-  const { assistant, ordinal, tool, effect, argumentsHash: argsHash } = found.call;
-  const ref = { ordinal, tool, runs: 'activity', effect, argsHash, locks: [], verdict: 'run' } as const;
-  // Whether its tool has an undo is for the undo to find out.
-  return { assistant, ref: effect === 'none' ? ref : { ...ref, undo: 'declared' } };
 }
 
 /** The driver came to rest: once for each last turn. */

@@ -4,14 +4,21 @@ import type { HookEvent, HookFailure } from '../gate/hook-types.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { storable } from './hash.ts';
-import { input, session } from './schema.ts';
+import { newId } from './ids.ts';
+import { insertInput } from './intake.ts';
+import { approval, input, session } from './schema.ts';
 
 /** What people write; hooks may keep it from an agent. */
 const SCREENED: readonly InputKind[] = ['prompt', 'steer'];
 
+/** A message typed instead of an answer, after its turn had ended: a person wrote it, whatever brings it. */
+export const isTypedAnswer = sql<boolean>`(pawl.input.kind = 'call_back' and pawl.input.body <> '' and exists (
+  select from pawl.approval a
+  where a.input = pawl.input.id and a.answer = 'message' and a.asked->>'kind' = 'permission'))`;
+
 /** Which hooks there are, and what they have let pass: an input's id and its text as they saw it. */
 export interface Screening {
-  has(event: HookEvent): boolean;
+  has(event: HookEvent, tool?: string): boolean;
   readonly cleared: ReadonlyMap<string, string>;
 }
 
@@ -34,17 +41,19 @@ type SessionRow = Pick<typeof session.$inferSelect, 'id' | 'workspacePath'>;
 
 /** What a turn had before was screened then. */
 export function toScreen(
-  row: InputRow,
+  { row, isTyped }: { readonly row: InputRow; readonly isTyped: boolean },
   { workspacePath: workspace }: SessionRow,
   turn: string | null,
   screening: Screening,
 ): ToScreen | null {
-  const isNew = SCREENED.includes(row.kind) && !row.isLeftOver && screening.cleared.get(row.id) !== row.body;
+  const isOfPerson = isTyped || SCREENED.includes(row.kind);
+  const isNew = isOfPerson && !row.isLeftOver && screening.cleared.get(row.id) !== row.body;
   if (!isNew || !screening.has('UserPromptSubmit')) return null;
-  return { kind: 'screen', input: row.id, source: row.kind, text: row.body, sender: row.sender, workspace, turn };
+  const source = isTyped ? 'steer' : row.kind;
+  return { kind: 'screen', input: row.id, source, text: row.body, sender: row.sender, workspace, turn };
 }
 
-/** The first steer that is about to join a turn and that nobody was asked about. */
+/** The first message of a person that is about to join a turn and that nobody was asked about. */
 export async function firstToScreen(
   tx: Tx,
   owner: SessionRow,
@@ -53,13 +62,13 @@ export async function firstToScreen(
 ): Promise<ToScreen | null> {
   if (!screening.has('UserPromptSubmit')) return null;
   const rows = await tx
-    .select()
+    .select({ row: input, isTyped: isTypedAnswer })
     .from(input)
     .where(
       and(
         eq(input.session, owner.id),
         eq(input.status, 'queued'),
-        inArray(input.kind, ['steer']),
+        or(inArray(input.kind, ['steer']), isTypedAnswer),
         or(isNull(input.editLockUntil), sql`${input.editLockUntil} < clock_timestamp()`),
       ),
     )
@@ -85,10 +94,18 @@ export async function blockInput(
       .update(input)
       .set(hookBlocked(why))
       .where(and(eq(input.id, screened.input), eq(input.status, 'queued'), eq(input.body, screened.text)))
-      .returning({ id: input.id });
+      .returning();
+    for (const row of blocked) if (row.kind === 'call_back') await leaveRefusal(tx, row);
     const events = blocked.length > 0 ? [blockedEvent(screened, why)] : [];
     await recordEvents(tx, sessionId, [...screeningFailures(screened.input, screened.turn, failures), ...events]);
   });
+}
+
+/** Of a message typed instead of an answer the no is left, which the next turn is told. */
+async function leaveRefusal(tx: Tx, { id, session: owner, sender }: InputRow): Promise<void> {
+  const no = newId('in');
+  await insertInput(tx, { id: no, session: owner, kind: 'call_back', text: '', sender });
+  await tx.update(approval).set({ input: no }).where(eq(approval.input, id));
 }
 
 /** What becomes of an input that a hook keeps back. */

@@ -39,6 +39,7 @@ function aboutCall(answers: AnsweredWait, body: string): string {
     case 'approved':
       return `${what} was approved${by(approval)}. ${outcomeOf(answers)}`;
     case 'message':
+      if (body === '') return `${what} was rejected${by(approval)}. It has not run, and will not.`;
       return `${what} was not approved and has not run. Instead${by(approval)}:\n${body}`;
     case 'expired':
       return `${what} was not approved by anybody in all this time. It has not run, and will not.`;

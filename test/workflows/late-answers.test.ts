@@ -6,6 +6,7 @@ import { call, effect, session as sessionTable, turn } from '../../activities/st
 import { defineTool } from '../../activities/tools/define-tool.ts';
 import { createRegistry } from '../../activities/tools/registry.ts';
 import { type ApprovalReply, createRuns, type OpenApproval, type Runs } from '../../client/index.ts';
+import type { HookAnswer, HookInput } from '../../activities/gate/hook-types.ts';
 import { callTools, type ChatRequest, countToolResults, type Reply, say } from '../../testing/index.ts';
 import type { RunningWorker } from '../../worker/start-worker.ts';
 import { only } from '../support/engine-facts.ts';
@@ -35,6 +36,10 @@ const deploy = defineTool({
   },
 });
 
+/** What hooks were asked and told. */
+const screened: HookInput[] = [];
+const denied: HookInput[] = [];
+
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('cut')), { once: true }));
 }
@@ -49,11 +54,22 @@ function rules(request: ChatRequest): Reply {
   ]);
 }
 
+function screen(asked: HookInput): HookAnswer | null {
+  screened.push(asked);
+  return String(asked.text).includes('bad word') ? { deny: 'Mind your words.' } : null;
+}
+
 beforeAll(async () => {
   at = await testHouse({
     rules,
     worker: false,
     tools: [deploy],
+    definition: {
+      hooks: [
+        { event: 'PermissionDenied', tool: 'deploy', run: (told) => void denied.push(told) },
+        { event: 'UserPromptSubmit', run: screen },
+      ],
+    },
     agent: { attended: true, permissions: { mode: 'default', expiryMs: 1_000, onExpiry: 'block' } },
   });
   runs = createRuns(at.house);
@@ -211,6 +227,67 @@ describe('a turn that ended BLOCKED leaves its question open', () => {
       text: 'The call of deploy that waited for approval (words) was not approved and has not run. Instead by pat:\nWait for Monday.',
     });
     expect(made).toEqual([]);
+  });
+
+  const deniedIn = (session: string) => denied.filter((told) => told.session === session);
+  const REFUSED = 'It has not run, and will not.';
+
+  it.each([
+    ['rejected', undefined],
+    ['message', 'Not today.'],
+  ] as const)('hooks are told of a call that was refused late (%s), once, as in its turn', async (how, text) => {
+    const { session, approval } = await blocked(`told ${how}`);
+    expect(deniedIn(session)).toEqual([]);
+    await answer(approval.id, { answer: how, text });
+    await at.ended(session, 2);
+    await until('it is told', () => deniedIn(session).length > 0);
+    await at.send(session, 'prompt', 'go on');
+    await at.ended(session, 3);
+    expect(deniedIn(session)).toEqual([
+      {
+        event: 'PermissionDenied',
+        id: expect.stringMatching(/^denied\/[0-9a-f]{64}$/),
+        session,
+        turn: `${session}/1`,
+        workspace: expect.any(String),
+        by: 'person',
+        tool: 'deploy',
+        effect: 'once',
+        args: { to: `told ${how}` },
+        status: 'denied',
+        result: 'It did not run.',
+        note: how,
+      },
+    ]);
+  });
+
+  it('hooks are asked about a message that is typed late; one that they let pass is told', async () => {
+    const { session, approval } = await blocked('polite');
+    await answer(approval.id, { answer: 'message', text: 'Wait for Monday.' });
+    await at.ended(session, 2);
+    expect(screened.filter((asked) => asked.session === session)).toMatchObject([
+      { source: 'prompt', text: 'polite', sender: null, turn: null },
+      { source: 'steer', text: 'Wait for Monday.', sender: 'pat', turn: null },
+    ]);
+    expect(JSON.stringify(await at.transcript(session))).toContain('Wait for Monday.');
+  });
+
+  it('of one that they deny, the no is left, as in its turn', async () => {
+    const { session, job, approval } = await blocked('rude');
+    await answer(approval.id, { answer: 'message', text: 'a bad word' });
+    expect(await at.ended(session, 2)).toMatchObject({ endReason: 'COMPLETED' });
+    expect(made).toEqual([]);
+    expect((await said(session)).slice(5)).toEqual([
+      `user: The call of deploy that waited for approval (rude) was rejected by pat. ${REFUSED}`,
+      'assistant',
+    ]);
+    expect(JSON.stringify(await at.transcript(session))).not.toContain('bad word');
+    expect(only(await at.events(session), 'input.dropped')).toMatchObject([
+      { status: 'hook_blocked', by: null, why: 'Mind your words.' },
+    ]);
+    expect(await runs.get('default', job)).toMatchObject({ state: 'done', turn: `${session}/2` });
+    expect(screened.filter((asked) => asked.session === session)).toHaveLength(2);
+    await until('the refusal is told', () => deniedIn(session).length > 0);
   });
 
   it('edited arguments of a late yes are what runs', async () => {
