@@ -3,23 +3,21 @@ import { NO_TOKENS, type ProviderFailure, type TokenUsage } from '../../workflow
 import { classify, type Trouble } from './classify.ts';
 import type { Dialect, Draft } from './dialect.ts';
 import { asObject, parseJson } from './json.ts';
-import type { ModelListener, ModelResult } from './port.ts';
+import type { Clocks, ModelListener, ModelResult } from './port.ts';
 import { ProgressClock } from './progress-clock.ts';
 import { UNKNOWN_USAGE } from './read-usage.ts';
 import { noteOf } from './redact.ts';
 import { DONE, readFrames, type SseFrame } from './sse.ts';
 import type { OutputWatch } from './output-watch.ts';
 
-/** Where an exchange goes, and its clocks. */
+/** Where an exchange goes, and how long it may take. */
 export interface Wire {
   readonly baseUrl: string;
   readonly apiKey: string;
   readonly fetch: typeof fetch;
   /** ms since the epoch. */
   readonly now: () => number;
-  readonly stallMs: number;
-  readonly usageWaitMs: number;
-  readonly totalMs: number;
+  readonly clocks: Clocks;
 }
 
 /** The SDK's clock is a plain timer with this ceiling; ours is the one that counts. */
@@ -52,8 +50,9 @@ export class Exchange<D extends Draft> {
     this.#draft = dialect.empty;
     listener.signal.addEventListener('abort', this.#onCut, { once: true });
     if (listener.signal.aborted) this.#abort.abort();
-    this.#clock = new ProgressClock(wire.stallMs, () => this.#giveUp(`no data for ${wire.stallMs} ms`));
-    this.#deadline = new ProgressClock(wire.totalMs, () => this.#giveUp(`not over after ${wire.totalMs} ms`));
+    const { stallMs, totalMs } = wire.clocks;
+    this.#clock = new ProgressClock(stallMs, () => this.#giveUp(`no data for ${stallMs} ms`));
+    this.#deadline = new ProgressClock(totalMs, () => this.#giveUp(`not over after ${totalMs} ms`));
   }
 
   async run(idempotencyKey: string): Promise<ModelResult> {
@@ -131,7 +130,8 @@ export class Exchange<D extends Draft> {
 
   #patienceMs(): number {
     if (this.#draft.done) return LINGER_MS;
-    return this.#draft.finish === null ? this.#wire.stallMs : Math.min(this.#wire.usageWaitMs, this.#wire.stallMs);
+    const { stallMs, usageWaitMs } = this.#wire.clocks;
+    return this.#draft.finish === null ? stallMs : Math.min(usageWaitMs, stallMs);
   }
 
   /** What our own side throws is no failure of the provider. */

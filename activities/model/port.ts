@@ -1,3 +1,4 @@
+import type { Patience } from '../../workflows/core/policy.ts';
 import type { Finish, ProviderFailure, TokenUsage } from '../../workflows/core/sample-outcome.ts';
 import type { Message, ToolCall } from '../../workflows/core/transcript.ts';
 import type { StoredTool } from '../store/schema.ts';
@@ -16,11 +17,15 @@ export interface ModelRequest {
   readonly outputTokens: number;
   /** The whole reply is to be JSON of this shape, said in the provider's own way; see `nativeFormat`. */
   readonly answer?: AnswerFormat;
+  /** How long it may take. */
+  readonly clocks: Clocks;
   /** Stop a reply that repeats itself without end. */
   readonly watchRepetition: boolean;
   /** Sent as the `Idempotency-Key` header: attempts that send the same bytes share it. */
   readonly idempotencyKey: string;
 }
+
+export type Clocks = Pick<Patience, 'stallMs' | 'totalMs' | 'usageWaitMs'>;
 
 export interface AnswerFormat {
   /** Letters, digits, `_` and `-`, at most 64. */

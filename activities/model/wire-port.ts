@@ -1,4 +1,3 @@
-import { POLICY } from '../../workflows/core/policy.ts';
 import { NO_TOKENS } from '../../workflows/core/sample-outcome.ts';
 import type { Dialect, Draft } from './dialect.ts';
 import { Exchange } from './exchange.ts';
@@ -18,12 +17,6 @@ export interface WireOptions {
   readonly fetch?: typeof fetch;
   /** ms since the epoch. */
   readonly now?: () => number;
-  /** Longest time without a data frame. */
-  readonly stallMs?: number;
-  /** How long the usage may take after the finish reason. */
-  readonly usageWaitMs?: number;
-  /** Longest time that a whole answer may take. */
-  readonly totalMs?: number;
   /** Which JSON Schema the provider takes; `openai` if left out. */
   readonly schemas?: SchemaRules;
   /** Default `send`. */
@@ -56,9 +49,7 @@ async function sampleOnce<D extends Draft>(
     apiKey,
     fetch: options.fetch ?? fetch,
     now: options.now ?? Date.now,
-    stallMs: options.stallMs ?? POLICY.sample.stallMs,
-    usageWaitMs: options.usageWaitMs ?? POLICY.sample.usageWaitMs,
-    totalMs: options.totalMs ?? POLICY.sample.totalMs,
+    clocks: request.clocks,
   };
   const exchange = new Exchange(wire, speak(request), new OutputWatch(request), listener);
   try {

@@ -24,5 +24,6 @@ export function rulesOf(
     todoGate: pinned.todoGate ? 'on' : 'off',
     tokenTarget: pinned.tokenTarget ?? null,
     contract: pinned.contract ?? null,
+    ...(pinned.patience ? { patience: pinned.patience } : {}),
   };
 }

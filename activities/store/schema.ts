@@ -17,7 +17,7 @@ import type { Permissions } from '../gate/permissions.ts';
 import type { Decider, EndDetail, EndPhase, EndReason, Signal } from '../../workflows/core/ends.ts';
 import type { InputClass, InputKind, InputStatus } from '../../workflows/core/inputs.ts';
 import type { CancelAnswer, JournalEvent, Layer } from '../../workflows/core/journal.ts';
-import type { Limits } from '../../workflows/core/policy.ts';
+import type { Limits, Patience } from '../../workflows/core/policy.ts';
 import type { AnswerFault } from '../../workflows/core/turn-counters.ts';
 import type { Contract } from '../../workflows/core/turn-rules.ts';
 import type { Usage } from '../../workflows/core/sample-outcome.ts';
@@ -66,6 +66,8 @@ export interface StoredAgent {
   readonly tools: readonly string[];
   readonly attended: boolean;
   readonly limits: Limits;
+  /** What the agent says of it; the rest is as it is for everybody. */
+  readonly patience?: Partial<Patience>;
   /** Absent where no price is known. */
   readonly prices?: PriceTable;
   /** Who goes on where the model is overloaded. */

@@ -1,4 +1,4 @@
-import { POLICY } from '../../workflows/core/policy.ts';
+import { patienceOf, POLICY } from '../../workflows/core/policy.ts';
 import type { CompactRequest } from '../../workflows/core/requests.ts';
 import { buildContext, type Frame } from '../context/build.ts';
 import { cutBefore } from '../context/cut.ts';
@@ -93,6 +93,7 @@ export async function planCompaction(
       instructions: SUMMARY_INSTRUCTIONS,
       messages: [message],
       tools: [],
+      clocks: patienceOf(pinned),
       watchRepetition: true,
       outputTokens: POLICY.compaction.summaryTokens,
       idempotencyKey: sha256('http', key).slice(0, 40),

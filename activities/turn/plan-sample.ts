@@ -1,3 +1,4 @@
+import { type Patience, patienceOf } from '../../workflows/core/policy.ts';
 import type { SampleRequest } from '../../workflows/core/requests.ts';
 import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
@@ -46,6 +47,7 @@ export interface SamplePlan {
   readonly switchedFrom: string | null;
   readonly request: ModelRequest;
   readonly pricing: Pricing;
+  readonly patience: Patience;
   /** Set where no request is made: the context does not fit. */
   readonly refusal: SampleOutcome | null;
 }
@@ -79,6 +81,7 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     request.agent,
     String(request.outputTokens),
   );
+  const patience = patienceOf(agent);
   const outputTokens = capWithin(request, agent, built.estimateTokens);
   return {
     owner,
@@ -101,9 +104,11 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
       tools: shown.tools,
       outputTokens,
       ...(shown.answer ? { answer: shown.answer } : {}),
+      clocks: patience,
       watchRepetition: request.watchRepetition,
       idempotencyKey: sha256('http', key).slice(0, 40),
     },
+    patience,
     pricing: pricingOf(shown.agent, { inputTokens: built.estimateTokens, outputTokens }),
     refusal: built.fits ? null : { kind: built.misfit, head, estimateTokens: built.estimateTokens },
   };

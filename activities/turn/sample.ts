@@ -1,6 +1,5 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { POLICY } from '../../workflows/core/policy.ts';
 import type { SampleRequest } from '../../workflows/core/requests.ts';
 import type { SampleOutcome, Usage } from '../../workflows/core/sample-outcome.ts';
 import { addUsage } from '../../workflows/core/usage.ts';
@@ -80,7 +79,7 @@ async function ask(asking: Asking): Promise<SampleOutcome> {
   if (result.kind === 'cut' && !isCancelRequested(context)) {
     throw ApplicationFailure.retryable('This worker is going away; the sample is asked for again.', 'attempt.given_up');
   }
-  const shown = await deltas.flushed(POLICY.sample.flushWaitMs);
+  const shown = await deltas.flushed(plan.patience.flushWaitMs);
   const outcome = await close(asking, result, shown !== 'nothing');
   // The commit has taken away what was there.
   if (shown === 'late') await dropDeltas(deps.database.db, attempt);

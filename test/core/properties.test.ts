@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { apply } from '../../workflows/core/apply.ts';
 import { limitReached } from '../../workflows/core/limits.ts';
 import { nextStep } from '../../workflows/core/next-step.ts';
-import { POLICY } from '../../workflows/core/policy.ts';
+import { DEFAULT_PATIENCE as PATIENCE, POLICY } from '../../workflows/core/policy.ts';
 import type { CallRef } from '../../workflows/core/tools.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
 import { isWaiting, type BatchCall, type TurnState } from '../../workflows/core/turn-state.ts';
@@ -99,20 +99,20 @@ always('no budget is exceeded', ({ steps, heard, state }) => {
     const parks = failures.filter(
       (each) => each.kind === 'rate_limited' && (each.quota || (each.afterMs ?? 0) > 120_000),
     );
-    const rounds = 1 + POLICY.transient.delaysMs.length;
+    const rounds = 1 + PATIENCE.transientDelaysMs.length;
     const retried = count('transport', 'stalled', 'overloaded', 'server_error');
-    expect(retried).toBeLessThanOrEqual(POLICY.transport.attempts * rounds);
-    expect(count('auth')).toBeLessThanOrEqual(POLICY.auth.attempts + 1);
+    expect(retried).toBeLessThanOrEqual(PATIENCE.transportAttempts * rounds);
+    expect(count('auth')).toBeLessThanOrEqual(PATIENCE.authDelaysMs.length + 1);
     // The last one of each may be the one that ends the turn.
-    expect(count('rate_limited') - parks.length).toBeLessThanOrEqual(POLICY.rateLimit.attempts + 1);
+    expect(count('rate_limited') - parks.length).toBeLessThanOrEqual(PATIENCE.rateLimitAttempts + 1);
   }
   for (const { after } of heard) {
-    expect(after.tries.parkedMs).toBeLessThanOrEqual(POLICY.rateLimit.parkMaxMs);
+    expect(after.tries.parkedMs).toBeLessThanOrEqual(PATIENCE.parkMaxMs);
     expect(after.tries.empty).toBeLessThanOrEqual(POLICY.empty.resamples);
     expect(after.tries.emptyNudges).toBeLessThanOrEqual(POLICY.empty.nudges);
     expect(after.tries.callless).toBeLessThanOrEqual(POLICY.callless.nudges);
-    expect(after.outage.inStep).toBeLessThanOrEqual(POLICY.transient.delaysMs.length);
-    expect(after.outage.inTurn).toBeLessThanOrEqual(POLICY.transient.perTurn);
+    expect(after.outage.inStep).toBeLessThanOrEqual(PATIENCE.transientDelaysMs.length);
+    expect(after.outage.inTurn).toBeLessThanOrEqual(PATIENCE.transientPerTurn);
     expect(after.output.continued).toBeLessThanOrEqual(POLICY.length.continuations);
     expect(after.answer.retries).toBeLessThanOrEqual(POLICY.structuredOutput.retries);
     expect(after.contract.reruns).toBeLessThanOrEqual(after.rules.contract?.maxRetries ?? 0);

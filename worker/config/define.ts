@@ -2,6 +2,7 @@ import type { McpServers } from '../../activities/mcp/servers.ts';
 import type { SchemaRules } from '../../activities/model/lower-schema.ts';
 import type { ReasoningReturn } from '../../activities/model/wire-port.ts';
 import type { Tool } from '../../activities/tools/define-tool.ts';
+import type { Patience } from '../../workflows/core/policy.ts';
 import type { HookDefinition, PermissionsDefinition } from './guards.ts';
 import type { LimitsDefinition, PricesDefinition } from './prices.ts';
 
@@ -18,6 +19,8 @@ export interface AgentDefinition {
   /** Whether somebody watches; only then may a limit be `null`. False if left out. */
   readonly attended?: boolean;
   readonly limits?: LimitsDefinition;
+  /** How long, and how often, it bears with its provider; what is left out is as it is for everybody. */
+  readonly patience?: Partial<Patience>;
   /** What its model costs; else what the config says of the model. Without a price there is no USD limit. */
   readonly prices?: PricesDefinition;
   /** What its calls may do unasked; without it, the list of tools is the permission. */

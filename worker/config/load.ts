@@ -16,6 +16,7 @@ import type { AgentDefinition, PawlDefinition } from './define.ts';
 import { isRemoteToolOf, mcpShape, resolveMcp } from './mcp.ts';
 import { endingShape, resolveEnding } from './ending.ts';
 import { hookShape, permissionsShape, resolvePermissions } from './guards.ts';
+import { patienceShape } from './patience.ts';
 import { limitsShape, type PricesDefinition, pricesShape, resolveLimits, resolvePrices } from './prices.ts';
 import { resolveProviders, type Provider } from './providers.ts';
 
@@ -91,6 +92,7 @@ const Shape = z.object({
         tools: z.array(z.string()),
         attended: z.boolean().optional(),
         limits: limitsShape.optional(),
+        patience: patienceShape.optional(),
         prices: pricesShape.optional(),
         permissions: permissionsShape.optional(),
         compaction: z.boolean().optional(),
@@ -217,8 +219,9 @@ function resolveAgent(agent: AgentDefinition, { registry, providers, prices, isT
   const limits = resolveLimits({ name, attended, model, limits: agent.limits, prices: known });
   const permissions = resolvePermissions(agent.permissions);
   const compaction = agent.compaction === false ? { compaction: false } : {};
+  const patience = agent.patience ? { patience: agent.patience } : {};
   const ending = resolveEnding(agent, { providers, provider });
-  const rules = { limits, permissions, ...compaction, ...ending };
+  const rules = { limits, permissions, ...patience, ...compaction, ...ending };
   const stored = { name, provider, model, instructions, tools, attended, ...rules };
   const priced = pricesOf(
     { name, limits, known: known ? { [model]: known } : null, fallback: ending.fallback },

@@ -1,9 +1,17 @@
-import { POLICY } from './policy.ts';
+import { type Patience, POLICY } from './policy.ts';
 
-/** How long to rest before try `used` + 1, in ms: growing, spread by the dice, never less than was asked for. */
-export function backoffMs(used: number, askedMs: number | null, dice: number): number {
-  const { delaysMs, jitterShare } = POLICY.transport;
-  const base = delaysMs[Math.min(used, delaysMs.length) - 1] ?? delaysMs[delaysMs.length - 1] ?? 0;
-  const spread = base * (1 + jitterShare * (2 * dice - 1));
+interface Asked {
+  /** Attempts so far. */
+  readonly used: number;
+  /** What the provider asked for; null where it did not say. */
+  readonly askedMs: number | null;
+  /** In [0, 1). */
+  readonly dice: number;
+}
+
+/** How long to rest before the next attempt, in ms: growing, spread by the dice, never less than was asked for. */
+export function backoffMs({ transportDelaysMs: delaysMs }: Patience, { used, askedMs, dice }: Asked): number {
+  const base = delaysMs[Math.min(used, delaysMs.length) - 1] ?? 0;
+  const spread = base * (1 + POLICY.backoff.jitterShare * (2 * dice - 1));
   return Math.round(Math.max(spread, askedMs ?? 0));
 }

@@ -1,7 +1,7 @@
 import type { CompactionCause, CompactOutcome } from './compact-outcome.ts';
 import { backoffMs } from './backoff.ts';
 import type { End } from './ends.ts';
-import { POLICY } from './policy.ts';
+import { patienceOf, POLICY } from './policy.ts';
 import type { ProviderFailure } from './sample-outcome.ts';
 import type { ContextTries } from './turn-counters.ts';
 import type { TurnState } from './turn-state.ts';
@@ -76,6 +76,8 @@ export function afterSuccess(context: ContextTries): ContextTries {
 export function compacted(state: TurnState, outcome: CompactOutcome, dice: number): TurnState {
   if (state.phase.kind !== 'compacting') return state;
   const { cause } = state.phase;
+  const backoff = (askedMs: number | null) =>
+    backoffMs(patienceOf(state.rules), { used: state.context.failed + 1, askedMs, dice });
   switch (outcome.kind) {
     case 'compacted':
       return shortened(state, cause, outcome);
@@ -92,19 +94,19 @@ export function compacted(state: TurnState, outcome: CompactOutcome, dice: numbe
     case 'overflow':
       return summaryOverflowed(withWindow(state, outcome), cause);
     case 'auth':
-      return tryAgain(state, cause, outcome.kind, POLICY.auth.delaysMs[state.context.failed] ?? 0);
+      return tryAgain(state, cause, outcome.kind, patienceOf(state.rules).authDelaysMs[state.context.failed] ?? 0);
     case 'rate_limited':
-      return tryAgain(state, cause, outcome.kind, waitFor(outcome, state.context.failed, dice));
+      return tryAgain(state, cause, outcome.kind, waitFor(state, outcome, backoff));
     case 'server_error':
       if (outcome.final) return inVain(state, cause, outcome.kind);
-      return tryAgain(state, cause, outcome.kind, backoffMs(state.context.failed + 1, null, dice));
+      return tryAgain(state, cause, outcome.kind, backoff(null));
     case 'overloaded':
-      return tryAgain(state, cause, outcome.kind, backoffMs(state.context.failed + 1, outcome.afterMs, dice));
+      return tryAgain(state, cause, outcome.kind, backoff(outcome.afterMs));
     case 'transport':
     case 'stalled':
     case 'doom_loop':
     case 'empty':
-      return tryAgain(state, cause, outcome.kind, backoffMs(state.context.failed + 1, null, dice));
+      return tryAgain(state, cause, outcome.kind, backoff(null));
     case 'off':
     case 'nothing':
     case 'too_large':
@@ -113,10 +115,14 @@ export function compacted(state: TurnState, outcome: CompactOutcome, dice: numbe
   }
 }
 
-function waitFor(failure: ProviderFailure & { kind: 'rate_limited' }, failed: number, dice: number): number {
-  const { defaultWaitMs, parkMaxMs } = POLICY.rateLimit;
-  const askedMs = Math.max(failure.afterMs ?? defaultWaitMs, failure.quota ? defaultWaitMs : 0);
-  return Math.min(backoffMs(failed + 1, askedMs, dice), parkMaxMs);
+function waitFor(
+  { rules }: TurnState,
+  failure: ProviderFailure & { kind: 'rate_limited' },
+  backoff: (askedMs: number) => number,
+): number {
+  const { rateLimitWaitMs, parkMaxMs } = patienceOf(rules);
+  const askedMs = Math.max(failure.afterMs ?? rateLimitWaitMs, failure.quota ? rateLimitWaitMs : 0);
+  return Math.min(backoff(askedMs), parkMaxMs);
 }
 
 function shortened(

@@ -1,7 +1,7 @@
 import { backoffMs } from './backoff.ts';
 import { overflowed, tooLarge } from './compaction.ts';
 import type { End } from './ends.ts';
-import { POLICY } from './policy.ts';
+import { patienceOf, POLICY } from './policy.ts';
 import { switchModel } from './recovering/fallback.ts';
 import { refuseCap } from './recovering/length.ts';
 import { retryTurn } from './recovering/outage.ts';
@@ -40,30 +40,30 @@ function retryTransport(state: TurnState, failure: ProviderFailure, askedMs: num
   const overloads = failure.kind === 'overloaded' ? state.tries.overloads + 1 : 0;
   const switched = switchModel(state, overloads);
   if (switched) return switched;
-  if (used >= POLICY.transport.attempts) return retryTurn(state) ?? unavailable(state, failure, used);
-  return resting(state, failure, backoffMs(used, askedMs, dice), { transport: used, overloads });
+  const patience = patienceOf(state.rules);
+  if (used >= patience.transportAttempts) return retryTurn(state) ?? unavailable(state, failure, used);
+  return resting(state, failure, backoffMs(patience, { used, askedMs, dice }), { transport: used, overloads });
 }
 
 function waitForRate(state: TurnState, failure: ProviderFailure & { kind: 'rate_limited' }): TurnState {
-  const { waitsInStepMaxMs, attempts, parkMaxMs, defaultWaitMs } = POLICY.rateLimit;
-  const waitMs = Math.max(failure.afterMs ?? defaultWaitMs, failure.quota ? defaultWaitMs : 0);
+  const { rateLimitAttempts, rateLimitWaitMs, rateLimitWaitMaxMs, parkMaxMs } = patienceOf(state.rules);
+  const waitMs = Math.max(failure.afterMs ?? rateLimitWaitMs, failure.quota ? rateLimitWaitMs : 0);
   const used = state.tries.rateLimit + 1;
-  if (failure.quota || waitMs > waitsInStepMaxMs) {
+  if (failure.quota || waitMs > rateLimitWaitMaxMs) {
     const parkedMs = state.tries.parkedMs + waitMs;
     return parkedMs > parkMaxMs
       ? unavailable(state, failure, used, waitMs)
       : resting(state, failure, waitMs, { parkedMs });
   }
-  return used > attempts
+  return used > rateLimitAttempts
     ? unavailable(state, failure, used, waitMs)
     : resting(state, failure, waitMs, { rateLimit: used });
 }
 
 function retryAuth(state: TurnState, failure: ProviderFailure & { kind: 'auth' }): TurnState {
-  const { delaysMs, attempts } = POLICY.auth;
   const used = state.tries.auth + 1;
-  const delayMs = delaysMs[used - 1];
-  if (used > attempts || delayMs === undefined) {
+  const delayMs = patienceOf(state.rules).authDelaysMs[used - 1];
+  if (delayMs === undefined) {
     return ended(state, {
       reason: 'ERROR',
       detail: 'auth',
@@ -112,7 +112,7 @@ function unavailable(state: TurnState, failure: ProviderFailure, used: number, w
     decidedBy: 'runtime',
     signal: { name: 'retries_spent', cause: failure.kind, used },
     phase: 'sampling',
-    resumeAtMs: state.atMs + Math.max(waitMs, POLICY.unavailable.resumeAfterMs),
+    resumeAtMs: state.atMs + Math.max(waitMs, patienceOf(state.rules).resumeAfterMs),
   });
 }
 

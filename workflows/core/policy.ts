@@ -1,13 +1,6 @@
-/** Every number that is a policy, with its unit in its name. An agent may override what `Limits` holds. */
+/** Every number that is a policy, with its unit in its name. An agent may override `Limits` and `Patience`. */
 export const POLICY = {
-  transport: { delaysMs: [2_000, 4_000, 8_000, 16_000, 30_000], attempts: 15, jitterShare: 0.2 },
-  rateLimit: { waitsInStepMaxMs: 120_000, attempts: 2, parkMaxMs: 24 * 3_600_000, defaultWaitMs: 20_000 },
-  auth: { delaysMs: [1_000, 2_000, 4_000], attempts: 3 },
-  /** Transport retries begun anew for a step, once they are used up; `outageMs` counts from then on. */
-  transient: { delaysMs: [2_000, 10_000, 30_000], perTurn: 10, outageMs: 600_000 },
-  /** When it is worth trying again after an end on a provider that is away. */
-  unavailable: { resumeAfterMs: 300_000 },
-  fallback: { overloadsInARow: 3 },
+  backoff: { jitterShare: 0.2 },
   length: { continuations: 3 },
   empty: { resamples: 2, nudges: 1 },
   /** What is said again, so often and over so many characters, that it is no table, list or code any more. */
@@ -24,12 +17,8 @@ export const POLICY = {
   faults: { attempts: 10 },
   lostAttempts: { ofOneSample: 10, ofOneCall: 10 },
   sample: {
-    stallMs: 300_000,
-    totalMs: 3_600_000,
-    usageWaitMs: 10_000,
     /** More than any tokenizer puts into its longest tokens, on average over a whole output. */
     charsPerTokenMax: 64,
-    flushWaitMs: 5_000,
     compactionAtShare: 0.85,
     minimumRoomTokens: 3_000,
   },
@@ -114,3 +103,62 @@ export const DEFAULT_LIMITS: Limits = {
   contextTokens: 128_000,
   workspaceWaitMs: 3_600_000,
 };
+
+/** How long, and how often, a turn bears with its provider. */
+export interface Patience {
+  /** Rests between the attempts of one request, ms; the last one repeats. */
+  readonly transportDelaysMs: readonly number[];
+  /** Attempts of one request that stalls, breaks or is answered with a 5xx. */
+  readonly transportAttempts: number;
+  /** Rests before a step begins those attempts anew, ms: as often as there are rests. */
+  readonly transientDelaysMs: readonly number[];
+  readonly transientPerTurn: number;
+  /** How long attempts are begun anew, from when they were first used up. */
+  readonly outageMs: number;
+  /** How often a 429 is waited out in a step. */
+  readonly rateLimitAttempts: number;
+  /** Wait for a 429 that does not say how long. */
+  readonly rateLimitWaitMs: number;
+  /** A longer wait, or a quota, parks the turn. */
+  readonly rateLimitWaitMaxMs: number;
+  /** Longest time that one sample may be parked. */
+  readonly parkMaxMs: number;
+  /** Rests before the key is read again after a 401, ms: as often as there are rests. */
+  readonly authDelaysMs: readonly number[];
+  /** Overloads in a row until the fallback model takes over. */
+  readonly overloadsInARow: number;
+  /** After an end on a provider that is away: when it is worth trying again. */
+  readonly resumeAfterMs: number;
+  /** Longest time without a data frame. */
+  readonly stallMs: number;
+  /** Longest time that a whole answer may take. */
+  readonly totalMs: number;
+  /** How long the usage may take after the finish reason. */
+  readonly usageWaitMs: number;
+  /** How long a message waits for its streamed text to be stored. */
+  readonly flushWaitMs: number;
+}
+
+export const DEFAULT_PATIENCE: Patience = {
+  transportDelaysMs: [2_000, 4_000, 8_000, 16_000, 30_000],
+  transportAttempts: 15,
+  transientDelaysMs: [2_000, 10_000, 30_000],
+  transientPerTurn: 10,
+  outageMs: 600_000,
+  rateLimitAttempts: 2,
+  rateLimitWaitMs: 20_000,
+  rateLimitWaitMaxMs: 120_000,
+  parkMaxMs: 24 * 3_600_000,
+  authDelaysMs: [1_000, 2_000, 4_000],
+  overloadsInARow: 3,
+  resumeAfterMs: 300_000,
+  stallMs: 300_000,
+  totalMs: 3_600_000,
+  usageWaitMs: 10_000,
+  flushWaitMs: 5_000,
+};
+
+/** What an agent, or the rules of its turns, says; the rest as it is for everybody. */
+export function patienceOf({ patience }: { readonly patience?: Partial<Patience> }): Patience {
+  return { ...DEFAULT_PATIENCE, ...patience };
+}

@@ -1,3 +1,5 @@
+import type { Patience } from './policy.ts';
+
 /** Tools that must have succeeded in a turn before it may end on a final answer. */
 export interface Contract {
   readonly tools: readonly string[];
@@ -19,6 +21,8 @@ export interface TurnRules {
   /** Output tokens that the turn is to use; never for sub-agents. */
   readonly tokenTarget: number | null;
   readonly contract: Contract | null;
+  /** Absent where the agent says nothing of it. */
+  readonly patience?: Partial<Patience>;
 }
 
 export const PLAIN_RULES: TurnRules = {

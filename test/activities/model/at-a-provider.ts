@@ -1,7 +1,8 @@
 import { afterEach } from 'vitest';
 import { type ChatCompletionsOptions, createChatCompletionsPort } from '../../../activities/model/chat-completions.ts';
-import type { ModelPort, ModelRequest, ModelResult } from '../../../activities/model/port.ts';
+import type { Clocks, ModelPort, ModelRequest, ModelResult } from '../../../activities/model/port.ts';
 import { createResponsesPort } from '../../../activities/model/responses.ts';
+import { DEFAULT_PATIENCE } from '../../../workflows/core/policy.ts';
 import {
   type ScriptedProvider,
   type ScriptedProviderOptions,
@@ -17,6 +18,7 @@ export const REQUEST: ModelRequest = {
     { name: 'x', description: 'd', parameters: { type: 'object', properties: {} }, effect: 'none', runs: 'activity' },
   ],
   outputTokens: 64,
+  clocks: DEFAULT_PATIENCE,
   watchRepetition: true,
   idempotencyKey: 'key-1',
 };
@@ -42,6 +44,7 @@ export async function provider(options: ScriptedProviderOptions): Promise<Script
 export interface Asking extends Partial<ChatCompletionsOptions> {
   readonly signal?: AbortSignal;
   readonly request?: Partial<ModelRequest>;
+  readonly clocks?: Partial<Clocks>;
 }
 
 export function portTo({ baseUrl }: { readonly baseUrl: string }, wire: WireName, options: Asking = {}): ModelPort {
@@ -62,7 +65,7 @@ export async function sample(
 ): Promise<Heard> {
   const heard: string[] = [];
   const result = await portTo(scripted, wire, options).sample(
-    { ...REQUEST, ...options.request },
+    { ...REQUEST, ...options.request, clocks: { ...DEFAULT_PATIENCE, ...options.clocks } },
     {
       signal: options.signal ?? new AbortController().signal,
       onDelta: (channel, chunk) => heard.push(`${channel}:${chunk}`),

@@ -54,7 +54,7 @@ test('a finish reason is enough: the socket may close, or stay silent, without a
   const scripted = await provider({ script: [chunks([C({ content: 'Hi' }), F('stop'), X]), silent] });
   const expected = { kind: 'reply', finish: 'stop', usage: UNKNOWN, ...HI };
   expect((await sample(scripted)).result).toEqual(expected);
-  expect((await sample(scripted, { usageWaitMs: 20 })).result).toEqual(expected);
+  expect((await sample(scripted, { clocks: { usageWaitMs: 20 } })).result).toEqual(expected);
 });
 
 test('a native answer format, strict where it can be said so; left out where it can not', async () => {

@@ -319,7 +319,7 @@ describe.each(WIRES)('clocks over %s', (wire) => {
     const scripted = await provider({
       script: [paced(say('At last.'), { commentsEveryMs: 5, hold: wait, holdAt: 0 })],
     });
-    const asked = sample(scripted, wire, { stallMs: 5_000 });
+    const asked = sample(scripted, wire, { clocks: { stallMs: 5_000 } });
     await wait.reached;
     setTimeout(() => wait.release(), 60);
     expect((await asked).result).toMatchObject({ kind: 'reply', text: 'At last.' });
@@ -327,7 +327,7 @@ describe.each(WIRES)('clocks over %s', (wire) => {
 
   test('silence in the middle is a stall', async () => {
     const scripted = await provider({ script: [paced(say('One two'), { hold: hold(), holdAt: 2 })] });
-    expect((await sample(scripted, wire, { stallMs: 40 })).result).toEqual({
+    expect((await sample(scripted, wire, { clocks: { stallMs: 40 } })).result).toEqual({
       kind: 'stalled',
       usage: UNKNOWN,
       note: 'stalled: no data for 40 ms',
@@ -337,7 +337,7 @@ describe.each(WIRES)('clocks over %s', (wire) => {
   // Data that says nothing feeds the clock as well: only the total ends it.
   test('empty data for ever comes to an end', async () => {
     const scripted = await provider({ script: [paced(chunks([C({ content: '' })]), { endless: true })] });
-    expect((await sample(scripted, wire, { totalMs: 80 })).result).toEqual({
+    expect((await sample(scripted, wire, { clocks: { totalMs: 80 } })).result).toEqual({
       kind: 'stalled',
       usage: UNKNOWN,
       note: 'stalled: not over after 80 ms',

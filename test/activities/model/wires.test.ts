@@ -179,7 +179,7 @@ describe.each(WIRES)('over %s', (wire) => {
     test('comments for ever are a stall, and the connection is closed', async () => {
       const stuck = paced(chunks([C({ content: 'x' })]), { commentsEveryMs: 5, hold: hold(), holdAt: 1 });
       const scripted = await provider({ script: [stuck] });
-      const { result } = await sample(scripted, { stallMs: 60 });
+      const { result } = await sample(scripted, { clocks: { stallMs: 60 } });
       expect(result).toEqual({ kind: 'stalled', usage: UNKNOWN, note: 'stalled: no data for 60 ms' });
       const request = await scripted.arrived(0);
       await request.settled;
@@ -188,12 +188,15 @@ describe.each(WIRES)('over %s', (wire) => {
 
     test('no headers are a stall too', async () => {
       const scripted = await provider({ script: [paced(say('x'), { hold: hold() })] });
-      expect((await sample(scripted, { stallMs: 30 })).result).toMatchObject({ kind: 'stalled', usage: UNKNOWN });
+      expect((await sample(scripted, { clocks: { stallMs: 30 } })).result).toMatchObject({
+        kind: 'stalled',
+        usage: UNKNOWN,
+      });
     });
 
     test('data frames are progress, however long it takes', async () => {
       const scripted = await provider({ script: [paced(say('a b c d e f g h'), { betweenChunksMs: 80 })] });
-      expect((await sample(scripted, { stallMs: 600 })).result).toMatchObject({
+      expect((await sample(scripted, { clocks: { stallMs: 600 } })).result).toMatchObject({
         kind: 'reply',
         text: 'a b c d e f g h',
       });

@@ -1,11 +1,11 @@
 import { missingTools } from '../ending-checks/contract.ts';
 import { resampling } from '../going-on.ts';
-import { POLICY } from '../policy.ts';
+import { patienceOf } from '../policy.ts';
 import type { TurnState } from '../turn-state.ts';
 
 /** Overloaded so often in a row that the agent's other model takes over, for the rest of the turn; null: it does not. */
 export function switchModel(state: TurnState, overloads: number): TurnState | null {
-  if (overloads < POLICY.fallback.overloadsInARow) return null;
+  if (overloads < patienceOf(state.rules).overloadsInARow) return null;
   if (state.rules.fallback === 'none' || state.model === 'fallback' || isContractRerun(state)) return null;
   const switched = resampling(state, 'model_switched');
   return { ...switched, model: 'fallback', tries: { ...state.tries, transport: 0, overloads: 0 } };
