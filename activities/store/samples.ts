@@ -163,7 +163,10 @@ async function closeDiscarded(db: Db, closing: SampleClosing<{ readonly kind: st
       .set({ ...told, outcome: closing.outcome.kind, complete, wasted: true, closedAt: sql`clock_timestamp()` })
       .where(eq(usage.attempt, closing.attempt));
     await tx.delete(delta).where(eq(delta.attempt, closing.attempt));
-    await recordEvents(tx, closing.session, [streamEnded(closing, 'discarded', null, null)]);
+    await recordEvents(tx, closing.session, [
+      streamEnded(closing, 'discarded', null, null),
+      ...(closing.wasShown ? [attemptDiscarded(closing)] : []),
+    ]);
   });
 }
 

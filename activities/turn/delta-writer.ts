@@ -2,7 +2,7 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db } from '../store/database.ts';
 import { storable } from '../store/hash.ts';
 import type { StreamNotifier } from '../store/notify.ts';
-import { type DeltaChunk, writeDeltas } from '../store/samples.ts';
+import { type DeltaChunk, dropDeltas, writeDeltas } from '../store/samples.ts';
 
 interface Where {
   readonly stream: string;
@@ -54,6 +54,12 @@ export class DeltaWriter {
     const shown = await Promise.race([this.#writing.then(() => 'written' as const), late]);
     clearTimeout(limit);
     return shown;
+  }
+
+  /** Takes away what is still on its way, once it is there: its message is committed. */
+  async dropped(): Promise<void> {
+    await this.#writing;
+    await dropDeltas(this.#db, this.#at.attempt).catch(() => {});
   }
 
   #flush(): void {

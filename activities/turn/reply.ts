@@ -187,10 +187,10 @@ export function closingEvents(
   result: ModelResult,
 ): NewEvent[] {
   const message = closing.reply?.hash ?? null;
+  const isTakenBack = message === null && (closing.wasShown || result.kind === 'doom_loop');
   return [
     endOfStream(closing, result, message),
-    ...(result.kind === 'doom_loop' ? [attemptDiscarded(closing)] : []),
-    ...(result.kind === 'reply' && closing.wasShown && message === null ? [attemptDiscarded(closing)] : []),
+    ...(isTakenBack ? [attemptDiscarded(closing)] : []),
     ...calls.map(
       ({ row }): NewEvent => ({
         key: `requested/${row.key}`,

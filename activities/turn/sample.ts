@@ -10,7 +10,7 @@ import type { ModelResult } from '../model/port.ts';
 import { enterRun } from '../store/fence.ts';
 import { newId } from '../store/ids.ts';
 import { ownerOf } from '../store/owners.ts';
-import { closeSample, dropDeltas, openSample } from '../store/samples.ts';
+import { closeSample, openSample } from '../store/samples.ts';
 import { DeltaWriter } from './delta-writer.ts';
 import { insist } from './insist.ts';
 import { openingEvents, planSample, type SamplePlan } from './plan-sample.ts';
@@ -81,8 +81,14 @@ async function ask(asking: Asking): Promise<SampleOutcome> {
   }
   const shown = await deltas.flushed(plan.patience.flushWaitMs);
   const outcome = await close(asking, result, shown !== 'nothing');
-  // The commit has taken away what was there.
-  if (shown === 'late') await dropDeltas(deps.database.db, attempt);
+  if (shown === 'late') {
+    deps.log.warn(
+      { turn: plan.owner.id, step: request.step },
+      'streamed text is stored too slowly; its message went first',
+    );
+    // The commit has taken away what was there; nobody waits for the rest.
+    void deltas.dropped();
+  }
   return outcome;
 }
 

@@ -82,6 +82,10 @@ export class Progress {
         );
       case 'attempt.discarded':
         return this.#drop(event.attempt);
+      case 'model.switched':
+        return this.#line(
+          `  ⇄ ${oneLine(event.from, 40)} is overloaded: ${oneLine(event.to, 40)} answers for the rest of this turn`,
+        );
       case 'context.compacted':
         return this.#line(`  ⋯ the conversation became too long: a summary stands for ${event.replaced} messages`);
       case 'cancel.requested':

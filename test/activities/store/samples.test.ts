@@ -152,6 +152,8 @@ test('of two closings under one key the first stands; the other gets its outcome
   });
   expect((await journal(at.db, seeded.session)).slice(2)).toMatchObject([
     { kind: 'stream.ended', attempt: lost.attempt, reason: 'discarded' },
+    // What was shown of it is taken back.
+    { kind: 'attempt.discarded', attempt: lost.attempt },
   ]);
 });
 

@@ -107,6 +107,11 @@ test.each<[string, readonly RunEvent[], string]>([
     ],
     '  ⋯ the conversation became too long: a summary stands for 12 messages\n',
   ],
+  [
+    'who goes on for a model that is overloaded',
+    [event({ kind: 'model.switched', layer: 'turn', from: 'first', to: 'second', cause: 'overloaded' })],
+    '  ⇄ first is overloaded: second answers for the rest of this turn\n',
+  ],
   ['a dropped attempt that nobody saw', [discarded('a')], ''],
   [
     'how to answer what a person is asked',
