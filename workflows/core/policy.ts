@@ -69,6 +69,23 @@ export const POLICY = {
     turnsAtOnce: 500,
     continuationsPerJob: 3,
   },
+  goal: {
+    turns: 50,
+    tokens: 2_000_000,
+    runningMs: 24 * 3_600_000,
+    /** Between two rounds; doubled while nothing changes. */
+    gapMinMs: 2_000,
+    gapMaxMs: 300_000,
+    /** When to look again whether the session is idle, should nothing tell. */
+    yieldLookMs: 30_000,
+    idleTurnsInARow: 3,
+    sameBlockers: 3,
+    cutTurnsInARow: 3,
+    judgeTries: 2,
+    sceptics: { default: 1, most: 5 },
+    /** How long it rests on what is away: the last one again and again. */
+    wakeAfterMs: [300_000, 900_000, 3_600_000],
+  },
   heartbeat: { timeoutMs: 5_000, everyMs: 250, throttleMs: 500 },
   delta: { flushMs: 50, flushBytes: 4_096 },
 } as const;

@@ -1,0 +1,60 @@
+import type { End } from '../../../workflows/core/ends.ts';
+import { applyGoal } from '../../../workflows/core/goal/goal-apply.ts';
+import type { EndedTurn, GoalEvent } from '../../../workflows/core/goal/goal-event.ts';
+import type { GoalState } from '../../../workflows/core/goal/goal-state.ts';
+import { openGoal } from '../../../workflows/core/goal/open-goal.ts';
+
+export const BUDGET = { turns: 50, tokens: 2_000_000, microUsd: null, runningMs: 86_400_000 } as const;
+export const NO_COST = { tokens: 0, microUsd: 0 } as const;
+
+type Untimed = GoalEvent extends infer E ? (E extends GoalEvent ? Omit<E, 'atMs'> : never) : never;
+
+export function after(state: GoalState, ...events: readonly (Untimed & { readonly atMs?: number })[]): GoalState {
+  return events.reduce<GoalState>((now, event) => applyGoal(now, { atMs: now.atMs, ...event } as GoalEvent), state);
+}
+
+export function end(reason: End['reason'], detail: End['detail'], decidedBy: End['decidedBy'] = 'runtime') {
+  return { reason, detail, decidedBy } as EndedTurn['end'];
+}
+
+export const FINAL = end('COMPLETED', 'final_answer', 'model');
+
+export function turn(n: number, change: Partial<EndedTurn> = {}): EndedTurn {
+  return {
+    turn: `ses/${n}`,
+    n,
+    round: n,
+    end: FINAL,
+    waitsFor: null,
+    usage: { tokens: 100, microUsd: 10 },
+    runningMs: 1_000,
+    reply: `reply ${n}`,
+    acted: false,
+    claim: null,
+    ...change,
+  };
+}
+
+export const looked = (turns: readonly EndedTurn[], wakes: readonly string[] = []): Untimed => ({
+  kind: 'looked',
+  upTo: 0,
+  turns,
+  wakes: wakes.map((id) => ({ id, event: null })),
+});
+
+/** Told of everything, so that the next step is the goal's own. */
+export function quiet(state: GoalState): GoalState {
+  return { ...state, facts: [], looked: state.heard };
+}
+
+export const OPENED = quiet(openGoal({ budget: BUDGET, sceptics: 1, atMs: 0 }));
+
+/** The directive of round n is queued. */
+export function running(n = 1, from: GoalState = OPENED): GoalState {
+  return quiet(after(from, { kind: 'directed', round: n, outcome: 'queued' }));
+}
+
+/** The turn of round n ended so. */
+export function ended(change: Partial<EndedTurn>, n = 1, from: GoalState = running(n)): GoalState {
+  return quiet(after(from, looked([turn(n, change)])));
+}

@@ -1,0 +1,145 @@
+import { describe, expect, it, test } from 'vitest';
+import type { JudgeVerdict, ScepticVote } from '../../../workflows/core/goal/goal-event.ts';
+import type { GoalState } from '../../../workflows/core/goal/goal-state.ts';
+import { nextGoalStep } from '../../../workflows/core/goal/goal-step.ts';
+import { nameOf } from '../../../workflows/core/goal/moving.ts';
+import { openGoal } from '../../../workflows/core/goal/open-goal.ts';
+import { after, BUDGET, ended, NO_COST, OPENED, quiet, running } from './goal-fixtures.ts';
+
+const checked = (outcome: 'passed' | 'failed' | 'none', evidence = 'same') =>
+  ({ kind: 'checked', outcome, evidence, verdict: outcome === 'none' ? null : `checks ${outcome}` }) as const;
+const judged = (verdict: JudgeVerdict) => ({ kind: 'judged', verdict, usage: NO_COST }) as const;
+const candidate = judged({ kind: 'candidate_complete', verdict: 'done, says the judge' });
+const goOn = (gap: string) => judged({ kind: 'continue', gap, verdict: gap });
+const doubted = (vote: ScepticVote) => ({ kind: 'doubted', vote, usage: NO_COST }) as const;
+const approve = doubted({ kind: 'approve', verdict: 'agreed' });
+const refute = (confidence: 'high' | 'low') => doubted({ kind: 'refute', confidence, verdict: `no (${confidence})` });
+
+const doing = ({ status }: GoalState) => (status.kind === 'active' ? status.doing.kind : nameOf(status));
+
+test('checks, judge, sceptic, stop gate: then it is complete', () => {
+  let state = ended({});
+  const steps: string[] = [];
+  for (const event of [
+    checked('none'),
+    candidate,
+    approve,
+    { kind: 'gated', answer: 'pass', verdict: null } as const,
+  ]) {
+    steps.push(nextGoalStep(state, 0).kind);
+    state = quiet(after(state, event));
+  }
+  expect(steps).toEqual(['check', 'judge', 'doubt', 'stopGate']);
+  expect(nameOf(state.status)).toBe('complete');
+  expect(nextGoalStep(state, 0)).toEqual({ kind: 'finish' });
+});
+
+test('a check that passes needs no judge: a model that never says done is done', () => {
+  expect(nextGoalStep(quiet(after(ended({}), checked('passed'))), 0)).toEqual({ kind: 'stopGate', turn: 'ses/1' });
+});
+
+test('a check that fails is not talked away: neither by the model nor by the judge', () => {
+  const state = after(ended({ claim: { kind: 'complete' } }), checked('failed'), candidate);
+  expect(doing(state)).toBe('due');
+});
+
+test('the stop gate’s objection is the next directive’s', () => {
+  const state = after(ended({}), checked('passed'), { kind: 'gated', answer: 'block', verdict: 'not yet' });
+  expect([doing(state), state.verdict]).toEqual(['due', 'not yet']);
+});
+
+describe('a judge without a verdict that fits', () => {
+  it('is asked twice, then the goal rests; it is never complete by that', () => {
+    const unusable = judged({ kind: 'unusable' });
+    const once = after(ended({}), checked('none'), unusable);
+    expect(nextGoalStep(quiet(once), 0)).toEqual({ kind: 'judge', turn: 'ses/1' });
+    expect(nameOf(after(once, unusable).status)).toBe('paused(infrastructure)');
+  });
+
+  it('holds for sceptics as well', () => {
+    const unusable = doubted({ kind: 'unusable' });
+    const state = after(ended({}), checked('none'), candidate, unusable, unusable);
+    expect(nameOf(state.status)).toBe('paused(infrastructure)');
+  });
+});
+
+describe('sceptics', () => {
+  const of = (sceptics: number) => quiet(openGoal({ budget: BUDGET, sceptics, atMs: 0 }));
+  it.each([
+    [1, [approve], 'judging'],
+    [1, [refute('low')], 'due'],
+    [3, [refute('high')], 'due'],
+    [3, [approve, refute('high')], 'due'],
+    [3, [approve, refute('low'), approve], 'judging'],
+    [3, [approve, refute('low'), refute('low')], 'due'],
+    [4, [approve, approve, refute('low'), refute('low')], 'due'],
+  ] as const)('%i of them: %j', (sceptics, votes, comesTo) => {
+    const state = after(ended({}, 1, running(1, of(sceptics))), checked('none'), candidate, ...votes);
+    expect(doing(state)).toBe(comesTo);
+    if (comesTo === 'judging') expect(nextGoalStep(quiet(state), 0).kind).toBe('stopGate');
+  });
+});
+
+function rounds(count: number, each: (n: number) => Parameters<typeof after>[1][], same = false): GoalState {
+  let state = OPENED;
+  for (let n = 1; n <= count; n += 1) {
+    if (state.status.kind !== 'active') return state;
+    state = ended(same ? { reply: 'same' } : {}, n, running(n, state));
+    state = quiet(after(state, ...each(n)));
+  }
+  return state;
+}
+
+test('the same gap twice in a row pauses it', () => {
+  expect(nameOf(rounds(1, () => [checked('none'), goOn('tests fail')]).status)).toBe('active');
+  const state = rounds(2, (n) => [checked('none', `e${n}`), goOn('tests fail')]);
+  expect(nameOf(state.status)).toBe('paused(no_progress)');
+});
+
+test('the same blocker three times blocks it; another one counts anew', () => {
+  const blocker = (name: string) => judged({ kind: 'blocked', blocker: name, verdict: name });
+  const say = (names: readonly string[]) =>
+    rounds(names.length, (n) => [checked('none', `e${n}`), blocker(names[n - 1] ?? '')]);
+  expect(nameOf(say(['a', 'a']).status)).toBe('active');
+  expect(nameOf(say(['a', 'a', 'b', 'a']).status)).toBe('active');
+  expect(nameOf(say(['a', 'a', 'a']).status)).toBe('blocked(same_blocker)');
+});
+
+// Others ran for thousands of identical turns.
+test('three turns that say the same, act on nothing and find the same pause it; the gap doubles until then', () => {
+  const gaps: number[] = [];
+  const state = rounds(
+    5,
+    (n) => {
+      return [checked('failed'), goOn(`gap ${n}`)];
+    },
+    true,
+  );
+  expect([state.rounds, nameOf(state.status)]).toEqual([3, 'paused(no_progress)']);
+  let slow = OPENED;
+  for (let n = 1; n <= 2; n += 1) {
+    slow = quiet(after(ended({ reply: 'same' }, n, running(n, slow)), checked('failed'), goOn(`gap ${n}`)));
+    const step = nextGoalStep(slow, slow.atMs);
+    if (step.kind === 'await' && step.untilMs !== null) gaps.push(step.untilMs - slow.atMs);
+  }
+  expect(gaps).toEqual([2_000, 4_000]);
+});
+
+test('a claim to wait is taken when the checks do not say done', () => {
+  const claim = { kind: 'waiting', awaited: { on: 'time', untilMs: 5_000 } } as const;
+  const state = quiet(after(ended({ claim }), checked('none')));
+  expect(nextGoalStep(state, 0)).toEqual({ kind: 'await', untilMs: 5_000 });
+  expect(doing(quiet(after(state, { kind: 'time', atMs: 5_000 })))).toBe('due');
+  expect(nextGoalStep(quiet(after(ended({ claim }), checked('passed'))), 0).kind).toBe('stopGate');
+});
+
+test('no judge is asked once its money is spent', () => {
+  const state = after({ ...ended({}), budget: { ...BUDGET, tokens: 100 } }, checked('none'));
+  expect(nameOf(state.status)).toBe('budget_limited(tokens)');
+});
+
+test('what comes late means nothing, but what it cost', () => {
+  const paused = after(ended({}), checked('none'), { kind: 'commanded', command: { id: 'c', kind: 'pause' } });
+  const late = after(paused, { ...candidate, usage: { tokens: 7, microUsd: 1 } });
+  expect(late).toEqual({ ...paused, spent: { ...paused.spent, tokens: 107, microUsd: 11 } });
+});

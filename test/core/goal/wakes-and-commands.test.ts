@@ -1,0 +1,129 @@
+import { describe, expect, it, test } from 'vitest';
+import type { GoalState, GoalStatus } from '../../../workflows/core/goal/goal-state.ts';
+import { refusalOf } from '../../../workflows/core/goal/commands.ts';
+import { nextGoalStep } from '../../../workflows/core/goal/goal-step.ts';
+import { nameOf } from '../../../workflows/core/goal/moving.ts';
+import { after, BUDGET, end, ended, looked, OPENED, quiet, running, turn } from './goal-fixtures.ts';
+
+const at = (status: GoalStatus): GoalState => ({ ...OPENED, status });
+const wake = (...ids: readonly string[]) => looked([], ids);
+const told = ({ facts }: GoalState) =>
+  facts.flatMap((fact) => (fact.kind === 'wake_settled' ? [`${fact.wake} ${fact.outcome}: ${fact.why}`] : []));
+const command = (kind: 'pause' | 'resume' | 'cancel', id: string = kind) =>
+  ({ kind: 'commanded', command: { id, kind } }) as const;
+
+describe('a wake', () => {
+  const resting: readonly GoalStatus[] = [
+    { kind: 'waiting', awaited: { on: 'time', untilMs: 9_000 } },
+    { kind: 'waiting', awaited: { on: 'event', event: 'ci', untilMs: null } },
+    { kind: 'waiting', awaited: { on: 'answer' } },
+    { kind: 'blocked', on: 'same_blocker' },
+    { kind: 'paused', by: 'infrastructure', untilMs: 9_000 },
+    { kind: 'paused', by: 'backoff', untilMs: 9_000 },
+  ];
+  it.each(resting)('activates %j', (status) => {
+    const state = after(at(status), wake('w'));
+    expect([nameOf(state.status), told(state)]).toEqual(['active', [`w fired: ${nameOf(status)}`]]);
+  });
+
+  const deaf: readonly GoalStatus[] = [
+    { kind: 'paused', by: 'user' },
+    { kind: 'paused', by: 'refusal' },
+    { kind: 'paused', by: 'no_progress' },
+    { kind: 'budget_limited', limit: 'turns' },
+    { kind: 'complete' },
+    { kind: 'cancelled' },
+  ];
+  it.each(deaf)('is only recorded on %j, with the reason', (status) => {
+    const state = after(at(status), wake('w'));
+    expect([state.status, told(state)]).toEqual([status, [`w recorded: ${nameOf(status)}`]]);
+  });
+
+  // Others lost a wake that fell due while a turn ran.
+  it('that falls due while a turn runs is remembered; what comes after it collapses into it', () => {
+    const busy = after(running(), wake('w1', 'w2', 'w3'));
+    expect(told(busy)).toEqual(['w2 superseded: w1', 'w3 superseded: w1']);
+    const blocked = { end: end('MAX_TOKENS', 'context_limit') };
+    const state = after(quiet(busy), looked([turn(1, blocked)]));
+    expect([nameOf(state.status), told(state)]).toEqual(['active', ['w1 fired: blocked(context_limit)']]);
+  });
+
+  it('that was remembered is recorded where the goal ends meanwhile', () => {
+    const state = after(running(), wake('w1'), command('cancel'));
+    expect([nameOf(state.status), told(state)]).toEqual(['cancelled', ['w1 recorded: cancelled']]);
+  });
+
+  it('by another event leaves the wait as it is', () => {
+    const status = { kind: 'waiting', awaited: { on: 'event', event: 'ci', untilMs: null } } as const;
+    const state = after(at(status), { kind: 'looked', upTo: 0, turns: [], wakes: [{ id: 'w', event: 'deploy' }] });
+    expect([state.status, told(state)]).toEqual([status, ['w recorded: another_event']]);
+  });
+});
+
+describe('commands', () => {
+  it('pause stops the next round, resume begins it with fresh brakes and the money that is left', () => {
+    const spent = ended({});
+    const paused = quiet(after(spent, command('pause')));
+    expect(nextGoalStep(paused, 9e12)).toEqual({ kind: 'await', untilMs: null });
+    const resumed = quiet(
+      after({ ...paused, brakes: { ...paused.brakes, idleTurns: 2, outages: 2 } }, command('resume')),
+    );
+    expect([resumed.brakes.idleTurns, resumed.brakes.outages, resumed.spent]).toEqual([0, 0, spent.spent]);
+    expect(nextGoalStep(resumed, resumed.atMs)).toMatchObject({ kind: 'direct', round: 2 });
+  });
+
+  it('the same one again changes nothing', () => {
+    const paused = quiet(after(OPENED, command('pause')));
+    const resumed = after(paused, command('resume'));
+    expect(after(resumed, command('pause'))).toEqual(resumed);
+  });
+
+  it('cancel takes the running turn with it, and is final', () => {
+    const state = after(running(), command('cancel'));
+    expect(state.facts.map((fact) => fact.kind)).toEqual(['turn_cancelled', 'withdrawn', 'moved']);
+    expect(after(state, command('resume'), wake('w')).status).toEqual({ kind: 'cancelled' });
+    expect(refusalOf(state, { id: 'x', kind: 'resume' })).toBe('goal.final');
+    expect(refusalOf(state, { id: 'cancel', kind: 'cancel' })).toBeNull();
+  });
+
+  it('a raised budget lets a limited goal go on; one that is still too small does not', () => {
+    const limited = quiet(after({ ...OPENED, budget: { ...BUDGET, turns: 0 } }, { kind: 'limited' }));
+    expect(nameOf(limited.status)).toBe('budget_limited(turns)');
+    expect(after(limited, command('resume')).status.kind).toBe('budget_limited');
+    const raise = (turns: number, id: string) =>
+      ({ kind: 'commanded', command: { id, kind: 'edit', budget: { turns }, objective: 'same' } }) as const;
+    expect(after(limited, raise(0, 'a')).status.kind).toBe('budget_limited');
+    expect(after(limited, raise(1, 'b')).status.kind).toBe('active');
+  });
+
+  it('a new objective is told to the store', () => {
+    const state = after(OPENED, {
+      kind: 'commanded',
+      command: { id: 'e', kind: 'edit', budget: {}, objective: 'changed' },
+    });
+    expect(state.facts).toMatchObject([{ kind: 'edited', edit: 'e' }]);
+  });
+});
+
+test('a busy session is left to its people: no directive, until a turn ends or it is time to look again', () => {
+  const busy = after(OPENED, { kind: 'directed', round: 1, outcome: 'busy' });
+  expect(nextGoalStep(busy, 0)).toEqual({ kind: 'await', untilMs: 30_000 });
+  const again = after(busy, { kind: 'time', atMs: 30_000 });
+  expect(nextGoalStep(again, 30_000)).toMatchObject({ kind: 'direct', round: 1 });
+});
+
+test('a pause that comes while a directive is being queued takes it back', () => {
+  const state = after(OPENED, command('pause'), { kind: 'directed', round: 1, outcome: 'queued' });
+  expect([nameOf(state.status), state.facts.map((fact) => fact.kind)]).toEqual([
+    'paused(user)',
+    ['moved', 'withdrawn'],
+  ]);
+});
+
+test('what is settled is told outside before anything else is done, and told once', () => {
+  const state = after(OPENED, command('pause'));
+  expect(nextGoalStep(state, 0)).toEqual({ kind: 'record', facts: state.facts });
+  const last = state.facts[state.facts.length - 1]?.n ?? 0;
+  const late = after(state, command('resume'), { kind: 'recorded', upTo: last });
+  expect(late.facts.map(({ n }) => n)).toEqual([last + 1]);
+});

@@ -1,0 +1,48 @@
+import type { GoalCommand } from './goal-event.ts';
+import { goalLimitReached } from './goal-limits.ts';
+import { type GoalBudget, type GoalState, isFinal } from './goal-state.ts';
+import { moving, waking, withFact } from './moving.ts';
+
+/** Why a command can't be obeyed; null: it can. */
+export function refusalOf(state: GoalState, { id }: GoalCommand): 'goal.final' | null {
+  return isFinal(state.status) && !state.commands.includes(id) ? 'goal.final' : null;
+}
+
+const REMEMBERED = 50;
+
+/** The same id again changes nothing. */
+export function commanded(state: GoalState, command: GoalCommand): GoalState {
+  if (state.commands.includes(command.id) || isFinal(state.status)) return state;
+  const known = { ...state, commands: [...state.commands, command.id].slice(-REMEMBERED) };
+  const cause = { name: 'command', id: command.id } as const;
+  switch (command.kind) {
+    case 'pause':
+      return isPausedByUser(known) ? known : moving(known, { kind: 'paused', by: 'user' }, cause, 'user');
+    case 'resume':
+      return known.status.kind === 'active' || known.status.kind === 'budget_limited'
+        ? known
+        : waking({ ...known, brakes: { ...known.brakes, outages: 0 } }, cause, 'user');
+    case 'cancel':
+      return moving(cancellingTurn(known, command.id), { kind: 'cancelled' }, cause, 'user');
+    case 'edit':
+      return edited(known, command);
+  }
+}
+
+function isPausedByUser({ status }: GoalState): boolean {
+  return status.kind === 'paused' && status.by === 'user';
+}
+
+function cancellingTurn(state: GoalState, command: string): GoalState {
+  if (state.status.kind !== 'active' || state.status.doing.kind !== 'running') return state;
+  return withFact(state, { kind: 'turn_cancelled', command, round: state.status.doing.round });
+}
+
+/** A budget that was raised lets the goal go on; one that was lowered is looked at before the next round. */
+function edited(state: GoalState, command: GoalCommand & { readonly kind: 'edit' }): GoalState {
+  const budget: GoalBudget = { ...state.budget, ...command.budget };
+  const next = { ...state, budget };
+  const told = command.objective === 'changed' ? withFact(next, { kind: 'edited', edit: command.id }) : next;
+  if (told.status.kind !== 'budget_limited' || goalLimitReached(told)) return told;
+  return waking(told, { name: 'command', id: command.id }, 'user');
+}

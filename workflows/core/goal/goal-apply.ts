@@ -1,0 +1,183 @@
+import { POLICY } from '../policy.ts';
+import { consequenceOf } from './after-turn.ts';
+import { commanded } from './commands.ts';
+import type { CameWake, EndedTurn, GoalEvent, GoalUsage } from './goal-event.ts';
+import { goalLimitReached } from './goal-limits.ts';
+import { type GoalState, isFinal } from './goal-state.ts';
+import { beginJudging, checked, doubted, gated, judged } from './judging.ts';
+import { doing, due, moving, waking, withFact, woken } from './moving.ts';
+
+/** The goal after what it has heard. Looks at nothing else; says nothing twice. */
+export function applyGoal(before: GoalState, event: GoalEvent): GoalState {
+  const state = { ...before, atMs: Math.max(before.atMs, event.atMs) };
+  switch (event.kind) {
+    case 'noticed':
+      return { ...state, heard: state.heard + 1 };
+    case 'looked':
+      return event.wakes.reduce(wakeCame, event.turns.reduce(turnEnded, { ...state, looked: event.upTo }));
+    case 'directed':
+      return directed(state, event);
+    case 'checked':
+      return checked(state, event);
+    case 'judged':
+      return judged(charged(state, event.usage), event.verdict);
+    case 'doubted':
+      return doubted(charged(state, event.usage), event.vote);
+    case 'gated':
+      return gated(state, event);
+    case 'time':
+      return timeCame(state);
+    case 'limited':
+      return limited(state);
+    case 'commanded':
+      return commanded(state, event.command);
+    case 'recorded':
+      return { ...state, facts: state.facts.filter(({ n }) => n > event.upTo) };
+  }
+}
+
+function charged(state: GoalState, usage: GoalUsage): GoalState {
+  const { tokens, microUsd } = state.spent;
+  return {
+    ...state,
+    spent: { ...state.spent, tokens: tokens + usage.tokens, microUsd: microUsd + usage.microUsd },
+  };
+}
+
+function directed(state: GoalState, { round, outcome }: GoalEvent & { readonly kind: 'directed' }): GoalState {
+  const counted = outcome === 'queued' ? { ...state, rounds: Math.max(state.rounds, round) } : state;
+  const { status } = counted;
+  if (status.kind !== 'active' || (status.doing.kind !== 'due' && status.doing.kind !== 'yielding')) {
+    // Somebody spoke while it was being queued.
+    return outcome === 'queued' && status.kind !== 'active' ? withFact(counted, { kind: 'withdrawn', round }) : counted;
+  }
+  switch (outcome) {
+    case 'queued':
+      return doing(counted, { kind: 'running', round });
+    case 'busy':
+      return doing(counted, { kind: 'yielding', againMs: counted.atMs + POLICY.goal.yieldLookMs });
+    case 'closed':
+      return moving(
+        counted,
+        { kind: 'blocked', on: 'session_closed' },
+        { name: 'session', state: 'closed' },
+        'runtime',
+      );
+  }
+}
+
+/** Each turn is counted once: they end in the order of their numbers. */
+function turnEnded(state: GoalState, turn: EndedTurn): GoalState {
+  if (state.seenTurn !== null && turn.n <= state.seenTurn.n) return state;
+  const { spent } = charged(state, turn.usage);
+  const counted: GoalState = {
+    ...state,
+    seenTurn: { n: turn.n, turn: turn.turn },
+    spent: {
+      ...spent,
+      turns: spent.turns + (turn.round === null ? 0 : 1),
+      runningMs: spent.runningMs + turn.runningMs,
+    },
+    brakes: braked(state, turn),
+  };
+  const { status } = state;
+  if (isFinal(status)) return counted;
+  switch (status.kind) {
+    case 'active':
+      // The directive of a round still waits behind what a person asked for.
+      if (status.doing.kind === 'running' && turn.round === null && !stops(counted, turn)) return counted;
+      return concluded(counted, turn);
+    case 'waiting':
+    case 'blocked':
+      return concluded(counted, turn);
+    case 'paused':
+    case 'budget_limited':
+    case 'complete':
+    case 'cancelled':
+      return counted;
+  }
+}
+
+/** Whether a turn of somebody else ended in a way that the goal may not pass over. */
+function stops(state: GoalState, turn: EndedTurn): boolean {
+  return consequenceOf(state, turn).kind === 'rest';
+}
+
+function braked({ brakes }: GoalState, { end }: EndedTurn): GoalState['brakes'] {
+  const isCut = end.detail === 'max_steps' || end.detail === 'deadline';
+  const isGood = end.reason === 'COMPLETED';
+  return {
+    ...brakes,
+    cutTurns: isCut ? brakes.cutTurns + 1 : 0,
+    outages: isGood ? 0 : brakes.outages,
+  };
+}
+
+function concluded(state: GoalState, turn: EndedTurn): GoalState {
+  const { end } = turn;
+  const cause = { name: 'turn_end', reason: end.reason, detail: end.detail } as const;
+  const what = consequenceOf(state, turn);
+  const { turn: id, reply, acted, claim } = turn;
+  switch (what.kind) {
+    case 'judge':
+      return beginJudging(activeAgain(state, cause), { turn: id, reply, acted, claim });
+    case 'go_on':
+      return due(activeAgain(state, cause));
+    case 'rest': {
+      const status = what.status.kind === 'budget_limited' ? limitedBy(state, what.status) : what.status;
+      const moved = moving(state, status, cause, end.decidedBy);
+      const isOutage = status.kind === 'paused' && status.by === 'infrastructure';
+      return isOutage ? { ...moved, brakes: { ...moved.brakes, outages: moved.brakes.outages + 1 } } : moved;
+    }
+  }
+}
+
+function limited(state: GoalState): GoalState {
+  const cause = goalLimitReached(state);
+  if (!cause || state.status.kind !== 'active' || state.status.doing.kind !== 'due') return state;
+  return moving(state, { kind: 'budget_limited', limit: cause.limit }, cause, 'runtime');
+}
+
+/** The budget that ended the turn was the goal's own, where one of those is used up. */
+function limitedBy(
+  state: GoalState,
+  status: Extract<GoalState['status'], { readonly kind: 'budget_limited' }>,
+): Extract<GoalState['status'], { readonly kind: 'budget_limited' }> {
+  return { ...status, limit: goalLimitReached(state)?.limit ?? status.limit };
+}
+
+/** What a waiting or blocked goal lacked has come, or somebody went on without it. */
+function activeAgain(state: GoalState, cause: Parameters<typeof waking>[1]): GoalState {
+  return state.status.kind === 'active' ? state : waking(state, cause, 'runtime');
+}
+
+function wakeCame(state: GoalState, { id, event }: CameWake): GoalState {
+  const { status } = state;
+  if (status.kind === 'waiting' && status.awaited.on === 'event' && event !== null && event !== status.awaited.event)
+    return withFact(state, { kind: 'wake_settled', wake: id, outcome: 'recorded', why: 'another_event' });
+  if (status.kind !== 'active') return woken(state, id);
+  // Due while it is at work: remembered, and one stands for all that come meanwhile.
+  if (state.pendingWake === null) return { ...state, pendingWake: id };
+  return withFact(state, { kind: 'wake_settled', wake: id, outcome: 'superseded', why: state.pendingWake });
+}
+
+function timeCame(state: GoalState): GoalState {
+  const { status, atMs } = state;
+  switch (status.kind) {
+    case 'waiting': {
+      const untilMs = status.awaited.on === 'answer' ? null : status.awaited.untilMs;
+      return untilMs !== null && untilMs <= atMs ? waking(state, { name: 'time' }, 'scheduler') : state;
+    }
+    case 'paused':
+      return 'untilMs' in status && status.untilMs <= atMs ? waking(state, { name: 'time' }, 'scheduler') : state;
+    case 'active':
+      return status.doing.kind === 'yielding' && status.doing.againMs <= atMs
+        ? doing(state, { kind: 'due', notBeforeMs: atMs })
+        : state;
+    case 'blocked':
+    case 'budget_limited':
+    case 'complete':
+    case 'cancelled':
+      return state;
+  }
+}

@@ -1,0 +1,79 @@
+import type { End } from '../ends.ts';
+import type { AwaitedBy, Claim, GoalBudget } from './goal-state.ts';
+
+/** What a request of a judge, or a turn, has used. */
+export interface GoalUsage {
+  readonly tokens: number;
+  readonly microUsd: number;
+}
+
+/** The end of a turn of the goal's session, as small as a history wants it. */
+export interface EndedTurn {
+  readonly turn: string;
+  /** Its number in the session: turns end in this order. */
+  readonly n: number;
+  /** The round whose directive it was; null: somebody else's turn. */
+  readonly round: number | null;
+  readonly end: Pick<End, 'reason' | 'detail' | 'decidedBy'>;
+  /** What a call of it still waits for, where it ended BLOCKED. */
+  readonly waitsFor: AwaitedBy | null;
+  readonly usage: GoalUsage;
+  readonly runningMs: number;
+  readonly reply: string;
+  readonly acted: boolean;
+  readonly claim: Claim | null;
+}
+
+export interface CameWake {
+  readonly id: string;
+  /** Of an event by name: its hash. */
+  readonly event: string | null;
+}
+
+/** `unusable`: no answer that fits, after all that may be tried within one request. */
+export type JudgeVerdict =
+  | { readonly kind: 'continue'; readonly gap: string; readonly verdict: string }
+  | { readonly kind: 'candidate_complete'; readonly verdict: string }
+  | { readonly kind: 'blocked'; readonly blocker: string; readonly verdict: string }
+  | { readonly kind: 'waiting'; readonly awaited: AwaitedBy; readonly verdict: string }
+  | { readonly kind: 'unusable' };
+
+export type ScepticVote =
+  | { readonly kind: 'approve'; readonly verdict: string }
+  | { readonly kind: 'refute'; readonly confidence: 'high' | 'low'; readonly verdict: string }
+  | { readonly kind: 'unusable' };
+
+export type GoalCommand = { readonly id: string } & (
+  | { readonly kind: 'pause' | 'resume' | 'cancel' }
+  /** `objective`: a new one lies in the store under the command's id. */
+  | { readonly kind: 'edit'; readonly budget: Partial<GoalBudget>; readonly objective: 'changed' | 'same' }
+);
+
+/** What a goal can hear. `atMs` is ms since the epoch. */
+export type GoalEvent = { readonly atMs: number } & (
+  | { readonly kind: 'noticed' }
+  /** `upTo`: the notices that had been heard when the look began. */
+  | {
+      readonly kind: 'looked';
+      readonly upTo: number;
+      readonly turns: readonly EndedTurn[];
+      readonly wakes: readonly CameWake[];
+    }
+  | { readonly kind: 'directed'; readonly round: number; readonly outcome: 'queued' | 'busy' | 'closed' }
+  | {
+      readonly kind: 'checked';
+      readonly outcome: 'passed' | 'failed' | 'none';
+      /** Hash of what they said. */
+      readonly evidence: string;
+      /** What they said, in the store; null: there are none. */
+      readonly verdict: string | null;
+    }
+  | { readonly kind: 'judged'; readonly verdict: JudgeVerdict; readonly usage: GoalUsage }
+  | { readonly kind: 'doubted'; readonly vote: ScepticVote; readonly usage: GoalUsage }
+  | { readonly kind: 'gated'; readonly answer: 'pass' | 'block' | 'stop'; readonly verdict: string | null }
+  | { readonly kind: 'time' }
+  /** A budget was found used up before the next round. */
+  | { readonly kind: 'limited' }
+  | { readonly kind: 'commanded'; readonly command: GoalCommand }
+  | { readonly kind: 'recorded'; readonly upTo: number }
+);

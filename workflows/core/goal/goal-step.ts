@@ -1,0 +1,65 @@
+import { goalLimitReached, leftOf, type RoundLimits } from './goal-limits.ts';
+import type { GoalFact, GoalState, GoalStatus, Judging } from './goal-state.ts';
+
+/** What to do next. */
+export type GoalStep =
+  | { readonly kind: 'record'; readonly facts: readonly GoalFact[] }
+  | { readonly kind: 'look'; readonly upTo: number; readonly afterTurn: number }
+  /** Queue the directive of that round, if the session is idle and nobody waits there. */
+  | { readonly kind: 'direct'; readonly round: number; readonly limits: RoundLimits }
+  | { readonly kind: 'limited' }
+  | { readonly kind: 'check' | 'judge' | 'stopGate'; readonly turn: string }
+  | { readonly kind: 'doubt'; readonly turn: string; readonly sceptic: number }
+  /** Until then, or until something is noticed; null: until something is noticed. */
+  | { readonly kind: 'await'; readonly untilMs: number | null }
+  | { readonly kind: 'finish' };
+
+/** Looks, and changes nothing. What is settled is told outside first, then what came is looked at. */
+export function nextGoalStep(state: GoalState, nowMs: number): GoalStep {
+  const { facts, heard, looked, status } = state;
+  if (facts.length > 0) return { kind: 'record', facts };
+  if (heard > looked) return { kind: 'look', upTo: heard, afterTurn: state.seenTurn?.n ?? 0 };
+  switch (status.kind) {
+    case 'active':
+      return activeStep(state, status, nowMs);
+    case 'waiting':
+      return { kind: 'await', untilMs: status.awaited.on === 'answer' ? null : status.awaited.untilMs };
+    case 'paused':
+      return { kind: 'await', untilMs: 'untilMs' in status ? status.untilMs : null };
+    case 'blocked':
+    case 'budget_limited':
+      return { kind: 'await', untilMs: null };
+    case 'complete':
+    case 'cancelled':
+      return { kind: 'finish' };
+  }
+}
+
+function activeStep(state: GoalState, { doing }: GoalStatus & { readonly kind: 'active' }, nowMs: number): GoalStep {
+  switch (doing.kind) {
+    case 'due': {
+      if (goalLimitReached(state)) return { kind: 'limited' };
+      if (nowMs < doing.notBeforeMs) return { kind: 'await', untilMs: doing.notBeforeMs };
+      return { kind: 'direct', round: state.rounds + 1, limits: leftOf(state.budget, state.spent) };
+    }
+    case 'yielding':
+      return { kind: 'await', untilMs: doing.againMs };
+    case 'running':
+      return { kind: 'await', untilMs: null };
+    case 'judging':
+      return judgingStep(doing.turn.turn, doing.stage);
+  }
+}
+
+function judgingStep(turn: string, stage: Judging): GoalStep {
+  switch (stage.kind) {
+    case 'checks':
+      return { kind: 'check', turn };
+    case 'judge':
+      return { kind: 'judge', turn };
+    case 'doubt':
+      return { kind: 'doubt', turn, sceptic: stage.approvals + stage.refutals + 1 };
+    case 'stop_gate':
+      return { kind: 'stopGate', turn };
+  }
+}
