@@ -17,7 +17,7 @@ export function end(reason: End['reason'], detail: End['detail'], decidedBy: End
   return { reason, detail, decidedBy } as EndedTurn['end'];
 }
 
-export const FINAL = end('COMPLETED', 'final_answer', 'model');
+const FINAL = end('COMPLETED', 'final_answer', 'model');
 
 export function turn(n: number, change: Partial<EndedTurn> = {}): EndedTurn {
   return {

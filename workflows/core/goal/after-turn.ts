@@ -62,7 +62,7 @@ export function consequenceOf(state: GoalState, { end, waitsFor }: EndedTurn): C
 }
 
 /** The n-th time in a row it rests longer. */
-export function backedOff(state: GoalState, by: 'backoff' | 'infrastructure', times: number): Consequence {
+function backedOff(state: GoalState, by: 'backoff' | 'infrastructure', times: number): Consequence {
   const { wakeAfterMs } = POLICY.goal;
   const ms = wakeAfterMs[Math.min(times, wakeAfterMs.length - 1)] ?? 0;
   return rest({ kind: 'paused', by, untilMs: state.atMs + ms });

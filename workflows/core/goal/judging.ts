@@ -7,7 +7,7 @@ import { doing, due, moving } from './moving.ts';
 type AtWork = Doing & { readonly kind: 'judging' };
 
 /** The goal is judging that turn, in that stage; what comes otherwise is late and means nothing. */
-export function judgingNow<K extends Judging['kind']>(
+function judgingNow<K extends Judging['kind']>(
   state: GoalState,
   kind: K,
 ): (AtWork & { readonly stage: Judging & { readonly kind: K } }) | null {

@@ -46,7 +46,7 @@ export function waking(state: GoalState, cause: GoalCause, decidedBy: Decider): 
 }
 
 /** Whether a wake makes this status active; the others only note it. */
-export function wakes(status: GoalStatus): boolean {
+function wakes(status: GoalStatus): boolean {
   switch (status.kind) {
     case 'waiting':
     case 'blocked':
