@@ -136,11 +136,11 @@ describe('after a reset the older run', () => {
     expect(await at.db.select().from(usage).where(eq(usage.attempt, oldAttempt))).toMatchObject([
       { ...TOKENS, costMicroUsd: 79, wasted: true, closedAt: expect.any(Date) },
     ]);
-    expect((await journal(at.db, old.session)).at(-1)).toMatchObject({
-      kind: 'stream.ended',
-      attempt: oldAttempt,
-      reason: 'discarded',
-    });
+    // Its text was shown already: those who follow take it back.
+    expect((await journal(at.db, old.session)).slice(-2)).toMatchObject([
+      { kind: 'stream.ended', attempt: oldAttempt, reason: 'discarded' },
+      { kind: 'attempt.discarded', attempt: oldAttempt },
+    ]);
     await expect(closeSample(at.db, closing(mine, { attempt: mineAttempt }))).resolves.toMatchObject({ kind: 'reply' });
   });
 });
@@ -193,8 +193,9 @@ describe('after the end', () => {
     });
     expect(status).toBe('ok');
     expect(await at.db.select().from(effect).where(eq(effect.key, key!))).toMatchObject([{ state: 'succeeded' }]);
-    expect((await journal(at.db, session)).slice(-2).map((event) => event.kind)).toEqual([
+    expect((await journal(at.db, session)).slice(-3).map((event) => event.kind)).toEqual([
       'stream.ended',
+      'attempt.discarded',
       'call.finished',
     ]);
   });
