@@ -48,14 +48,15 @@ export async function cancelJob(
 
 async function tryCancel(
   { db, engine }: CancelDeps,
-  { job, input: inputId }: FoundJob,
+  { job, next }: FoundJob,
   { id, by, why }: CancelJob & { readonly id: string },
 ): Promise<CancelledJob | 'look_again'> {
-  if (job.turn === null && job.state === 'done') return 'withdrawn';
-  if (job.turn === null) {
-    const asked = { input: inputId, session: job.session, by, why: why ?? null };
+  if (next !== null) {
+    if (job.state === 'done') return 'withdrawn';
+    const asked = { input: next, session: job.session, by, why: why ?? null };
     return (await onStore(() => withdraw(db, asked))) ? 'withdrawn' : 'look_again';
   }
+  if (job.turn === null) return 'look_again';
   const request = { turn: job.turn, id, by, why: why ?? null, decidedBy: 'user', detail: 'user_cancel' } as const;
   const stored = await onStore(() => storeCancel(db, request));
   if (stored !== 'stored') return await onStore(() => earlierAnswer(db, id));
@@ -76,7 +77,7 @@ interface Withdrawal {
   readonly why: string | null;
 }
 
-/** Takes back an input whose turn has not opened. False: it has meanwhile. */
+/** Takes back an input whose turn has not opened, be it the job's own or what it goes on with. False: it has meanwhile. */
 async function withdraw(db: Db, asked: Withdrawal): Promise<boolean> {
   const { input: inputId, session: sessionId, by, why } = storableDeep(asked);
   return await db.transaction(async (tx) => {

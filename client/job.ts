@@ -30,7 +30,7 @@ export interface JobTurnEnd {
   readonly at: string;
 }
 
-/** Who or what took a job out of the queue before a turn began with it, and what they said. `at` is an ISO time. */
+/** Who or what took a job out of the queue before a turn began, or went on, with it, and what they said. `at` is an ISO time. */
 export interface Dropped {
   readonly as: Extract<InputStatus, 'withdrawn' | 'dropped_by_cancel' | 'hook_blocked'>;
   readonly by: string | null;
@@ -47,9 +47,9 @@ export interface Job {
   readonly createdAt: string;
   /** The newest turn that works on it; null while it is queued. */
   readonly turn: string | null;
-  /** How that turn ended; null while it has not, and for a job that never began. */
+  /** How that turn ended; null while it has not, and for a job that never began. A running job goes on after it. */
   readonly end: JobTurnEnd | null;
-  /** Set for a job that was taken back, or kept back by a hook, before it began. */
+  /** Set for a job that was taken back before it began or went on by itself, or kept back by a hook. */
   readonly dropped: Dropped | null;
 }
 
@@ -64,14 +64,15 @@ export interface JobEnd {
   readonly text: string | null;
 }
 
-export interface JobFacts {
-  readonly input: InputStatus;
-  readonly turn: { readonly end: { readonly reason: EndReason } | null } | null;
-}
+/** `next`: the input that is to open its next turn; only a job that goes on by itself has one behind a turn. */
+export type JobFacts =
+  | { readonly turn: null; readonly next: InputStatus }
+  | { readonly turn: { readonly end: { readonly reason: EndReason } | null }; readonly next: InputStatus | null };
 
-/** The state of a job, from its input and its newest turn. `stateSql` in read-jobs.ts says the same in SQL. */
-export function jobStateOf({ input, turn }: JobFacts): JobState {
-  if (turn === null) return input === 'queued' || input === 'forwarded' ? 'queued' : 'done';
+/** The state of a job, from its newest turn and what is to follow it. `stateSql` in read-jobs.ts says the same in SQL. */
+export function jobStateOf({ turn, next }: JobFacts): JobState {
+  if (next === 'queued' || next === 'forwarded') return turn === null ? 'queued' : 'running';
+  if (turn === null || next !== null) return 'done';
   switch (turn.end?.reason) {
     case undefined:
       return 'running';

@@ -1,4 +1,5 @@
 import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import type { Db } from '../activities/store/database.ts';
 import { agent, input, job, message, session, turn } from '../activities/store/schema.ts';
 import type { ANSWER_TOOL } from '../workflows/core/ending-checks/structured-output.ts';
@@ -20,10 +21,15 @@ export interface JobPage {
 
 export const PAGE = { usual: 50, max: 200 } as const;
 
+/** What the job goes on with by itself, behind its newest turn. */
+const continuation = alias(input, 'continuation');
+
 /** jobStateOf, said in SQL. */
 const stateSql = sql<JobState>`case
   when ${turn.id} is null and ${input.status} in ('queued', 'forwarded') then 'queued'
   when ${turn.id} is null then 'done'
+  when ${continuation.status} in ('queued', 'forwarded') then 'running'
+  when ${continuation.status} is not null then 'done'
   when ${turn.endReason} is null then 'running'
   when ${turn.endReason} = 'BLOCKED' then 'blocked'
   when ${turn.endReason} = 'INTERRUPTED' then 'needs_attention'
@@ -40,12 +46,13 @@ function isJobId(id: string): boolean {
 
 function selectJobs(db: Db) {
   return db
-    .select({ job, input, turn, stream: session.stream, agent: agent.name, sortTime })
+    .select({ job, input, turn, continuation, stream: session.stream, agent: agent.name, sortTime })
     .from(job)
     .innerJoin(input, eq(input.id, job.input))
     .innerJoin(session, eq(session.id, job.session))
     .innerJoin(agent, eq(agent.hash, session.agent))
     .leftJoin(turn, newestTurn)
+    .leftJoin(continuation, eq(continuation.continues, turn.id))
     .$dynamic();
 }
 
@@ -56,6 +63,8 @@ type TurnRow = NonNullable<JobRow['turn']>;
 export interface FoundJob {
   readonly job: Job;
   readonly input: string;
+  /** The input that is to open its next turn, if any. */
+  readonly next: string | null;
   readonly stream: string;
   readonly head: string | null;
 }
@@ -64,7 +73,10 @@ export interface FoundJob {
 export async function findJob(db: Db, tenant: string, id: string): Promise<FoundJob | null> {
   if (!isJobId(id)) return null;
   const [row] = await selectJobs(db).where(and(eq(job.id, id), eq(job.tenant, tenant)));
-  return row ? { job: toJob(row), input: row.input.id, stream: row.stream, head: row.turn?.head ?? null } : null;
+  if (!row) return null;
+  const { stream, turn: newest } = row;
+  const next = nextOf(row)?.id ?? null;
+  return { job: toJob(row), input: row.input.id, next, stream, head: newest?.head ?? null };
 }
 
 /** Newest first. Throws BadPosition for a cursor of another list. */
@@ -130,17 +142,24 @@ const HANDS_IN: typeof ANSWER_TOOL = 'StructuredOutput';
 
 function toJob(row: JobRow): Job {
   const end = row.turn ? endOf(row.turn) : null;
+  const next = nextOf(row);
   return {
     id: row.job.id,
     session: row.job.session,
     agent: row.agent,
     ticket: row.job.ticket,
-    state: jobStateOf({ input: row.input.status, turn: row.turn ? { end } : null }),
+    state: jobStateOf(
+      row.turn ? { turn: { end }, next: next?.status ?? null } : { turn: null, next: row.input.status },
+    ),
     createdAt: row.job.createdAt.toISOString(),
     turn: row.turn?.id ?? null,
     end,
-    dropped: row.turn ? null : droppedOf(row.input),
+    dropped: next && droppedOf(next),
   };
+}
+
+function nextOf({ input: own, turn: newest, continuation: next }: JobRow): JobRow['input'] | null {
+  return newest === null ? own : next;
 }
 
 function droppedOf({ status, droppedBy: by, droppedWhy: why, droppedAt }: JobRow['input']): Dropped | null {

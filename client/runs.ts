@@ -112,7 +112,8 @@ export function createRuns(options: RunsOptions): Runs {
 }
 
 async function compare(engine: ClientEngine, job: Job): Promise<OpenJob> {
-  if (job.state !== 'running' || job.turn === null) return { job, engine: null, agrees: true };
+  // One that goes on by itself has no turn just now.
+  if (job.state !== 'running' || job.turn === null || job.end) return { job, engine: null, agrees: true };
   try {
     const state = await engine.stateOf(job.turn);
     return { job, engine: state, agrees: state === 'running' };

@@ -1,6 +1,6 @@
 import { asc, eq } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
-import { call, effect, type EffectState, input, turn, type UndoState } from '../activities/store/schema.ts';
+import { call, effect, type EffectState, input, session, turn, type UndoState } from '../activities/store/schema.ts';
 import type { CallStatus, Effect } from '../workflows/core/tools.ts';
 import { type CostReport, costOfInput } from './cost.ts';
 import type { Job, JobTurnEnd } from './job.ts';
@@ -10,6 +10,8 @@ export interface ShownTurn {
   readonly id: string;
   readonly n: number;
   readonly openedAt: string;
+  /** The turn before, which a machine had ended, where the job went on by itself. */
+  readonly continues: string | null;
   readonly end: JobTurnEnd | null;
 }
 
@@ -41,6 +43,8 @@ export interface ShownEffect {
 
 export interface ShownJob {
   readonly job: Job;
+  /** Whether its session plans: only readers and writes to the plan file run. */
+  readonly plan: boolean;
   readonly prompt: string;
   readonly turns: readonly ShownTurn[];
   readonly calls: readonly ShownCall[];
@@ -52,8 +56,17 @@ export interface ShownJob {
 /** Everything the store knows of a job, in the order in which it happened. */
 export async function showJob(db: Db, found: FoundJob): Promise<ShownJob> {
   const ofJob = eq(turn.origin, found.input);
-  const [prompt] = await db.select({ body: input.body }).from(input).where(eq(input.id, found.input));
-  const turns = await db.select().from(turn).where(ofJob).orderBy(asc(turn.n));
+  const [asked] = await db
+    .select({ prompt: input.body, plan: session.plan })
+    .from(input)
+    .innerJoin(session, eq(session.id, input.session))
+    .where(eq(input.id, found.input));
+  const turns = await db
+    .select({ turn, continues: input.continues })
+    .from(turn)
+    .innerJoin(input, eq(input.id, turn.input))
+    .where(ofJob)
+    .orderBy(asc(turn.n));
   const calls = await db
     .select({ call })
     .from(call)
@@ -68,8 +81,15 @@ export async function showJob(db: Db, found: FoundJob): Promise<ShownJob> {
     .orderBy(asc(effect.createdAt), asc(effect.key));
   return {
     job: found.job,
-    prompt: prompt?.body ?? '',
-    turns: turns.map((row) => ({ id: row.id, n: row.n, openedAt: row.openedAt.toISOString(), end: endOf(row) })),
+    plan: asked?.plan ?? false,
+    prompt: asked?.prompt ?? '',
+    turns: turns.map(({ turn: { id, n, openedAt, ...row }, continues }) => ({
+      id,
+      n,
+      openedAt: openedAt.toISOString(),
+      continues,
+      end: endOf({ id, n, openedAt, ...row }),
+    })),
     calls: calls.map((row) => shownCall(row.call)),
     effects: effects.map((row) => shownEffect(row.effect)),
     usage: await costOfInput(db, found.input),

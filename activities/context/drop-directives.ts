@@ -11,5 +11,7 @@ export const dropDirectives: Stage = (shown) => {
 };
 
 export function isDirective(message: Shown): boolean {
-  return message.kind === 'directive' || (message.kind === 'user' && message.source === 'directive');
+  if (message.kind !== 'user') return message.kind === 'directive';
+  // One that only says to go on has no objective to repeat.
+  return message.source === 'directive' && message.continues === undefined;
 }

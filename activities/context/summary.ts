@@ -6,6 +6,7 @@ import type { OpenWait, UnknownEffect } from '../store/open-facts.ts';
 import { fitText } from '../tools/text.ts';
 import { todoWrite } from '../tools/todo-write.ts';
 import { repairPairs } from '../model/repair-pairs.ts';
+import { isDirective } from './drop-directives.ts';
 import { toPlainText } from './plain-text.ts';
 import { roundsOf } from './rounds.ts';
 import { firstLine } from './snip.ts';
@@ -68,14 +69,10 @@ function lineOf(text: string): string {
 /** What the turn is for: its prompt or directive; else what an earlier summary carries; else the first word of a person. */
 function objectiveOf({ summary, links }: View): string {
   const bodies = links.map(({ body }) => body);
-  const newest = bodies.findLast(
-    (body) => body.kind === 'directive' || (body.kind === 'user' && OPENS_TURN.has(body.source)),
-  );
+  const newest = bodies.findLast((body) => isDirective(body) || (body.kind === 'user' && body.source === 'prompt'));
   if (newest) return newest.text;
   return summary?.objective ?? bodies.find(({ kind }) => kind === 'user')?.text ?? '';
 }
-
-const OPENS_TURN: ReadonlySet<string> = new Set(['prompt', 'directive']);
 
 /** The list is the last call that set it; behind an earlier summary, what that one carries. */
 function openTodos({ summary, links }: View): readonly string[] {

@@ -34,6 +34,8 @@ export interface FencedTurn {
   readonly workspacePath: string;
   /** The promoted input, which the turn's end consumes. */
   readonly input: string;
+  /** The input whose work this is. */
+  readonly origin: string;
 }
 
 /** Asks the engine whether this run is the newest of its workflow. */
@@ -127,7 +129,7 @@ async function checkedTurn(db: Db | Tx, fence: Fence, lock: SQL): Promise<Fenced
     FencedTurn & { ended: boolean; runGeneration: number | null } & Record<string, unknown>
   >(sql`
     select t.id, t.session, s.stream, s.tenant, t.generation, t.head, t.base_head as "baseHead",
-           s.head as "sessionHead", s.workspace_path as "workspacePath", t.input, t.ended_at is not null as ended,
+           s.head as "sessionHead", s.workspace_path as "workspacePath", t.input, t.origin, t.ended_at is not null as ended,
            r.generation as "runGeneration"
     from pawl.turn t join pawl.session s on s.id = t.session
     left join pawl.turn_run r on r.turn = t.id and r.run = ${fence.run}

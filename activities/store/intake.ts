@@ -148,17 +148,17 @@ export async function storeInput(db: Db, request: NewInput): Promise<'accepted' 
   });
 }
 
-/** `turn`: it is handed to that running turn directly. */
+/** `turn`: it is handed to that running turn directly; `continues`: the work of that ended turn goes on with it. */
 export async function insertInput(
   tx: Tx,
-  request: NewInput & { readonly turn?: string },
+  request: NewInput & { readonly turn?: string; readonly continues?: string },
 ): Promise<readonly { id: string }[]> {
-  const { id, session: owner, kind, text, sender, turn: running } = request;
+  const { id, session: owner, kind, text, sender, turn: running, continues } = request;
   const bound =
     running === undefined ? {} : { status: 'forwarded' as const, turn: running, dispatchedAt: sql`clock_timestamp()` };
   return await tx
     .insert(input)
-    .values({ id, session: owner, kind, class: classOf(kind), body: storable(text), sender, ...bound })
+    .values({ id, session: owner, kind, class: classOf(kind), body: storable(text), sender, continues, ...bound })
     .onConflictDoNothing()
     .returning({ id: input.id });
 }

@@ -4,6 +4,7 @@ import type { Limits } from '../../workflows/core/policy.ts';
 import type { TurnRules } from '../../workflows/core/turn-rules.ts';
 import type { CarriedCall } from '../../workflows/core/turn-state.ts';
 import { turnIdOf } from '../../workflows/messages.ts';
+import { originOf } from './continuation.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import {
@@ -204,17 +205,6 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
     },
   ]);
   return { ...described(row, opened, pinned), inputs: [next.id, ...joined], cancelAsked: false, carried };
-}
-
-/** An answer goes on with what waited for it; anything else is work of its own. */
-async function originOf(tx: Tx, next: typeof input.$inferSelect): Promise<string> {
-  if (next.kind !== 'call_back') return next.id;
-  const [waited] = await tx
-    .select({ origin: turn.origin })
-    .from(approval)
-    .innerJoin(turn, eq(turn.id, approval.turn))
-    .where(eq(approval.input, next.id));
-  return waited?.origin ?? next.id;
 }
 
 /** The answer to a call that still waits becomes its result; as a message it would cut other waits short. */

@@ -163,6 +163,8 @@ export const input = pawl.table(
     turn: text('turn'),
     /** The message it became. */
     message: text('message'),
+    /** The ended turn whose work goes on with it, by itself. */
+    continues: text('continues'),
     /** A turn had it and ended without it: it goes first next time. */
     isLeftOver: boolean('is_left_over').notNull().default(false),
     dispatchedAt: when('dispatched_at'),
@@ -176,6 +178,7 @@ export const input = pawl.table(
   },
   (t) => [
     index('input_waiting').on(t.session, t.class, t.seq).where(sql`${t.status} in ('queued', 'forwarded')`),
+    uniqueIndex('input_continues').on(t.continues).where(sql`${t.continues} is not null`),
     index('input_undispatched').on(t.createdAt).where(sql`${t.dispatchedAt} is null and ${t.status} = 'queued'`),
   ],
 );

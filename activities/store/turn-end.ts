@@ -5,6 +5,7 @@ import type { CancelAnswer } from '../../workflows/core/journal.ts';
 import { NO_USAGE, type Usage } from '../../workflows/core/sample-outcome.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
 import { type HookEvent, STOP_EVENTS } from '../gate/hook-types.ts';
+import { queueContinuation } from './continuation.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import type { FencedTurn } from './fence.ts';
@@ -36,6 +37,8 @@ export interface TurnEnding {
   /** Whether the tools that the agent requires have succeeded. */
   readonly contract?: 'met' | 'unmet' | null;
   readonly tokensOf: (message: Message) => number;
+  /** What the model is told where the job goes on by itself. */
+  readonly directive?: string | null;
   /** Whether hooks are to be told of an event. */
   readonly reports?: (event: HookEvent) => boolean;
 }
@@ -44,7 +47,8 @@ type CancelRow = typeof cancel.$inferSelect;
 
 /**
  * The one transaction that ends a turn: what is owed goes to the transcript, the end row is written, the
- * session's head moves, inputs are consumed or put back, cancels are answered, the receivers get a row each.
+ * session's head moves, inputs are consumed or put back, cancels are answered, the receivers get a row each, and
+ * what the job goes on with by itself is queued.
  * `lock` holds the turn and throws if it may not be ended by this caller.
  */
 export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Promise<FencedTurn>): Promise<void> {
@@ -58,6 +62,11 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
     const headKept = await moveSessionHead(tx, owner, head);
     const dropped = await settleInputs(tx, owner, head, end, author);
     const answers = await answerCancels(tx, cancels, end);
+    const continued = await queueContinuation(tx, owner, {
+      end,
+      cancelAsked: cancels.length > 0,
+      directive: ending.directive ?? null,
+    });
     await tx
       .insert(outbox)
       .values({ receiver: `session:${owner.session}`, event: `ended/${owner.id}`, body: { turn: owner.id } })
@@ -69,6 +78,7 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
       ...(ending.batchEnd ? [ending.batchEnd] : []),
       ...(headKept ? [headKept] : []),
       endEvent(owner, ending, { end, author, head, usage }),
+      ...continued,
     ]);
   });
 }
@@ -277,7 +287,7 @@ function withoutText(signal: Signal): Signal {
 export async function lockOpenTurn(tx: Tx, turnId: string): Promise<FencedTurn | null> {
   const { rows } = await tx.execute<FencedTurn & Record<string, unknown>>(sql`
     select t.id, t.session, s.stream, s.tenant, t.generation, t.head, t.base_head as "baseHead",
-           s.head as "sessionHead", s.workspace_path as "workspacePath", t.input
+           s.head as "sessionHead", s.workspace_path as "workspacePath", t.input, t.origin
     from pawl.turn t join pawl.session s on s.id = t.session
     where t.id = ${turnId} and t.ended_at is null for no key update of t`);
   return rows[0] ?? null;

@@ -13,7 +13,8 @@ import { readResults } from '../store/samples.ts';
 import { ancestorsAmong, type Link, loadChain } from '../store/transcript.ts';
 import { type EndAuthor, HeadMoved, type TurnEnding, writeEnd } from '../store/turn-end.ts';
 import { batchEnded } from './batch-end.ts';
-import { inputText } from './input-text.ts';
+import { continuationText } from './continuation-text.ts';
+import { inputMessage } from './input-text.ts';
 import { resultMessages } from './results.ts';
 import { stopReason } from './stop-gate.ts';
 import { confirmRun, knownRuns } from './runs.ts';
@@ -71,17 +72,15 @@ export async function writeTurnEnd(
   lock: (tx: Tx) => Promise<FencedTurn>,
 ): Promise<void> {
   const { db } = deps.database;
+  const directive = await continuationText(db, owner.id, facts.end);
   let { head } = owner;
   for (;;) {
     const chain = await loadChain(db, deps.chains, head);
     const { owed, batchEnd } = await owedAtEnd(deps, owner.id, chain, facts.end);
     try {
       const end = withTodos(facts.end, chain);
-      await writeEnd(
-        db,
-        { ...facts, end, chain, owed, batchEnd, tokensOf: estimateMessage, reports: deps.hooks.has },
-        lock,
-      );
+      const ending = { ...facts, end, chain, owed, batchEnd, directive };
+      await writeEnd(db, { ...ending, tokensOf: estimateMessage, reports: deps.hooks.has }, lock);
       deps.notifier.moved(owner.stream);
       deps.reporter.wake();
       return;
@@ -126,7 +125,7 @@ async function carriedOutcome({ database }: Deps, turn: string, chain: readonly 
   const head = chain[chain.length - 1]?.hash;
   const { message } = opener;
   if (head && message && (await ancestorsAmong(database.db, head, [message])).has(message)) return [];
-  return [{ kind: 'user', text: inputText(opener), input: opener.id, source: opener.kind }];
+  return [inputMessage(opener)];
 }
 
 function marker(turn: string, end: End): Message[] {

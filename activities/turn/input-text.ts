@@ -1,3 +1,4 @@
+import type { Message } from '../../workflows/core/transcript.ts';
 import type { AnsweredWait, InputRow } from '../store/inputs.ts';
 import type { Asked } from '../store/schema.ts';
 import { fitText } from '../tools/text.ts';
@@ -5,8 +6,15 @@ import { CUT_TEXTS } from './results.ts';
 
 const SHOWN_CHARS = 200;
 
+/** The message that an input becomes. */
+export function inputMessage(row: InputRow): Message {
+  const { id, kind, continues } = row;
+  const message = { kind: 'user', text: inputText(row), input: id, source: kind } as const;
+  return continues === null ? message : { ...message, continues };
+}
+
 /** How an input reads to the model: as it was written, but an answer that comes after its turn names what waited. */
-export function inputText({ kind, body, answers }: InputRow): string {
+function inputText({ kind, body, answers }: InputRow): string {
   if (!answers || kind !== 'call_back') return body;
   const { asked } = answers.approval;
   switch (asked.kind) {

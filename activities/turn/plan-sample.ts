@@ -21,7 +21,7 @@ import { ancestorsAmong, chainOn, type Link, loadChain } from '../store/transcri
 import { readOutput } from '../tools/read-output.ts';
 import { batchEnded } from './batch-end.ts';
 import { dueReminders } from './due-reminders.ts';
-import { inputText } from './input-text.ts';
+import { inputMessage } from './input-text.ts';
 import { type Pricing, pricingOf } from './pricing.ts';
 import { resultMessages } from './results.ts';
 
@@ -164,9 +164,7 @@ async function owedMessages(
       results,
       tools.some(({ name }) => name === readOutput.name),
     ),
-    ...inputs
-      .filter((row) => !present.has(row.id))
-      .map((row): Message => ({ kind: 'user', text: inputText(row), input: row.id, source: row.kind })),
+    ...inputs.filter((row) => !present.has(row.id)).map(inputMessage),
     ...(await dueReminders(db, request, {
       turn: request.fence.turn,
       agent,

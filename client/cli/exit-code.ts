@@ -13,7 +13,7 @@ const CODES: Readonly<Record<EndReason, number>> = {
   INTERRUPTED: 6,
 };
 
-/** A job that never began, withdrawn or kept back by a hook, counts as aborted. */
-export function exitCodeOf({ end }: Pick<JobEnd, 'end'>): number {
-  return CODES[end?.reason ?? 'ABORTED'];
+/** A job that was withdrawn before it began or went on, or kept back by a hook, counts as aborted. */
+export function exitCodeOf({ end, dropped }: Pick<JobEnd, 'end' | 'dropped'>): number {
+  return CODES[dropped || !end ? 'ABORTED' : end.reason];
 }

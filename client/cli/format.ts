@@ -1,6 +1,6 @@
 import { DECIDERS, signalWords } from '../why/signal-words.ts';
 import { costWords } from './cost-text.ts';
-import type { Dropped, Job, JobTurnEnd } from '../job.ts';
+import type { Job, JobTurnEnd } from '../job.ts';
 import type { OpenJob } from '../runs.ts';
 
 /** Text of others on its way to a terminal: no escape sequences, no control characters but line break and tab. */
@@ -47,12 +47,23 @@ export function endLine(end: JobTurnEnd): string {
   return `${end.reason}/${end.detail}, decided by ${DECIDERS[end.decidedBy]}${who}${why} [${signalWords(end.signal)}]`;
 }
 
-/** What is said of a job that came to rest without a turn. */
-export function droppedLine(dropped: Dropped | null): string {
+/** What is said of a job that was taken, or kept, out of the queue. */
+export function droppedLine({ dropped, turn }: Pick<Job, 'dropped' | 'turn'>): string {
   const by = dropped?.by ? ` by ${oneLine(dropped.by, 60)}` : '';
   const why = dropped?.why ?? '';
   if (dropped?.as === 'hook_blocked') return `kept from beginning by a hook: ${printable(why)}`;
-  return `withdrawn before it began${by}${why === '' ? '' : `: “${oneLine(why, 120)}”`}`;
+  const before = turn === null ? 'it began' : 'it went on by itself';
+  return `withdrawn before ${before}${by}${why === '' ? '' : `: “${oneLine(why, 120)}”`}`;
+}
+
+/** How a job came to rest, and what its last turn used. */
+export function restLines(rest: Pick<Job, 'end' | 'dropped' | 'turn'>): readonly string[] {
+  const { end, dropped } = rest;
+  return [
+    ...(end ? [`■ ${endLine(end)}`] : []),
+    ...(dropped || !end ? [`■ ${droppedLine(rest)}`] : []),
+    ...(end ? [`  ${usageLine(end)}`] : []),
+  ];
 }
 
 export function usageLine({ step, usage }: JobTurnEnd): string {

@@ -1,8 +1,8 @@
-import type { JobTurnEnd } from '../job.ts';
+import { isAtRest } from '../job.ts';
 import { costText } from './cost-text.ts';
 import { eventLine } from './event-line.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
-import { droppedLine, endLine, openJobLine, usageLine } from './format.ts';
+import { openJobLine, restLines } from './format.ts';
 import type { Output } from './output.ts';
 import { showText } from './show-text.ts';
 import { handIn, TENANT, type Ticket, watch, whoami } from './ticket.ts';
@@ -29,7 +29,7 @@ export async function submit(
     const end = await watch(runs, job, quiet, interrupt.signal);
     if (!end) return EXIT.interrupted;
     if (options.json) output.json(end);
-    else output.line(end.end ? `■ ${endLine(end.end)}\n  ${usageLine(end.end)}` : `■ ${droppedLine(end.dropped)}`);
+    else output.line(restLines(end).join('\n'));
     return exitCodeOf(end);
   });
 }
@@ -51,7 +51,7 @@ export async function show(job: string, options: Common, output: Output): Promis
     const shown = (await runs.show(TENANT, job)) ?? noSuchJob(job);
     if (options.json) output.json(shown);
     else output.line(showText(shown, Date.now()));
-    return codeSoFar(shown.job);
+    return isAtRest(shown.job.state) ? exitCodeOf(shown.job) : EXIT.ok;
   });
 }
 
@@ -61,13 +61,9 @@ export async function why(id: string, options: Common, output: Output): Promise<
     if (!found) throw new UsageError(`There is no turn, job or session ${id}; \`pawl ps\` lists the open jobs.`);
     if (options.json) output.json(found);
     else output.line(whyText(found));
-    return codeSoFar(found);
+    const { end, goesOn } = found;
+    return end && !goesOn ? exitCodeOf({ end, dropped: null }) : EXIT.ok;
   });
-}
-
-/** The code of the end; 0 for what has none yet. */
-function codeSoFar({ end }: { readonly end: JobTurnEnd | null }): number {
-  return end ? exitCodeOf({ end }) : EXIT.ok;
 }
 
 export async function cost(id: string, options: Common, output: Output): Promise<number> {

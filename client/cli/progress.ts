@@ -88,6 +88,8 @@ export class Progress {
         );
       case 'context.compacted':
         return this.#line(`  ⋯ the conversation became too long: a summary stands for ${event.replaced} messages`);
+      case 'job.continues':
+        return this.#line(`  ↻ a machine ended this turn: the job goes on by itself, time ${event.n} of ${event.of}`);
       case 'cancel.requested':
         return this.#line('  ! cancel requested');
       case 'input.dropped':

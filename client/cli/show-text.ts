@@ -9,13 +9,20 @@ const WIDTH = 100;
 export function showText(shown: ShownJob, nowMs: number): string {
   const { job, turns, calls, effects } = shown;
   const lines = [jobLine(job, nowMs), `  session ${job.session}`, `  asked   ${oneLine(shown.prompt, WIDTH)}`];
-  if (job.dropped) lines.push(`  ${droppedLine(job.dropped)}`);
+  if (shown.plan)
+    lines.push(`  plans   only readers and writes to its plan file run: \`pawl plan ${job.session} off\` ends that`);
   for (const turn of turns) {
-    lines.push('', `turn ${turn.n}, opened ${turn.openedAt}`);
+    const before = turns.find(({ id }) => id === turn.continues);
+    lines.push(
+      '',
+      `turn ${turn.n}, opened ${turn.openedAt}${before ? `, goes on by itself after turn ${before.n}` : ''}`,
+    );
     lines.push(...calls.filter((call) => call.turn === turn.id).map(callLine));
     lines.push(turn.end ? `  ${endLine(turn.end)}` : '  has not ended');
     if (turn.end) lines.push(...endFacts(turn.end));
   }
+  if (job.end && job.state === 'running') lines.push('', 'goes on by itself: a turn more is queued');
+  if (job.dropped) lines.push(...(job.end ? [''] : []), `  ${droppedLine(job)}`);
   if (effects.length > 0) lines.push('', 'effects', ...effects.map((effect) => effectLine(effect, calls)));
   lines.push('', costText(shown.usage));
   if (shown.text !== null) lines.push('', printable(shown.text));

@@ -5,7 +5,7 @@ import type { JobEnd } from '../job.ts';
 import { createRuns, type Runs } from '../runs.ts';
 import { Cleanup } from './cleanup.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
-import { droppedLine, endLine, jobLine, usageLine } from './format.ts';
+import { jobLine, restLines } from './format.ts';
 import { aborted, onInterrupt } from './interrupt.ts';
 import { keepWorker } from './keep-worker.ts';
 import { openApi } from './open-api.ts';
@@ -123,16 +123,13 @@ async function run(
   return end;
 }
 
-function endText(
-  { job, turn, end, dropped }: JobEnd,
-  { house, apiUrl }: { readonly house: House; readonly apiUrl: string },
-): string {
+function endText(rest: JobEnd, { house, apiUrl }: { readonly house: House; readonly apiUrl: string }): string {
+  const { job, turn } = rest;
   const ui = house.addresses.temporalUi;
   const inUi = `${ui}/namespaces/${house.config.temporalNamespace}/workflows/${encodeURIComponent(`turn/${turn}`)}`;
   return [
     '',
-    end ? `■ ${endLine(end)}` : `■ ${droppedLine(dropped)}`,
-    ...(end ? [`  ${usageLine(end)}`] : []),
+    ...restLines(rest),
     `  more        npm run pawl -- show ${job}`,
     `  as JSON     ${apiUrl}/v1/jobs/${job}`,
     ...(ui === null || turn === null ? [] : [`  in Temporal ${inUi}`]),

@@ -5,11 +5,14 @@ const WIDTH = 400;
 
 /** The chain from the last stream to the goal, in words, and what to do now. */
 export function whyText(why: Why): string {
-  const { job, turn, session, state, chain, waitsFor, unknownEffects, advice } = why;
+  const { job, turn, session, state, chain, goesOn, waitsFor, unknownEffects, advice } = why;
   const named = [job, turn ?? `session ${session}`].filter((name) => name !== null).join(', ');
   return [
     `${named}: ${state.replace('_', ' ')}`,
     ...chain.map(({ layer, words }) => `  ${layer.padEnd(6)}  ${oneLine(words, WIDTH)}`),
+    ...(goesOn
+      ? [`  goes on by itself, time ${goesOn.n} of ${goesOn.of}: ${goesOn.turn ?? goesOn.state.replace('_', ' ')}`]
+      : []),
     ...waitsFor.map(
       (each) =>
         `  waits   for ${each.for} ${each.id} (${oneLine(each.tool, 40)})${each.until === null ? '' : ` until ${each.until}`}`,

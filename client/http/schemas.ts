@@ -72,10 +72,12 @@ const JobSchema = z
     ticket: z.string().nullable(),
     state: z.enum(JOB_STATES),
     createdAt: z.iso.datetime(),
-    turn: z.string().nullable(),
-    end: End.nullable(),
+    turn: z.string().nullable().openapi({ description: 'The newest turn that works on it.' }),
+    end: End.nullable().openapi({
+      description: 'How that turn ended. A job with an end that is still running goes on by itself after it.',
+    }),
     dropped: Dropped.nullable().openapi({
-      description: 'Set for a job that was taken back, or kept back by a hook, before it began.',
+      description: 'Set for a job that was taken back before it began or went on by itself, or kept back by a hook.',
     }),
   })
   .openapi('Job');

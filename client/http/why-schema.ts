@@ -30,6 +30,16 @@ export const WhySchema = z
       })
       .nullable()
       .openapi({ description: 'What a turn that has not ended does now.' }),
+    goesOn: z
+      .object({
+        input: z.string(),
+        n: z.number().int(),
+        of: z.number().int(),
+        state: z.enum(['queued', 'opened', 'taken_back']),
+        turn: z.string().nullable(),
+      })
+      .nullable()
+      .openapi({ description: 'What the job goes on with by itself after a machine ended this turn.' }),
     waitsFor: z
       .array(
         z.object({

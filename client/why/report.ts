@@ -44,6 +44,17 @@ export interface UnknownEffect {
   readonly startedAt: string | null;
 }
 
+/** What a job goes on with by itself after a machine ended its turn. */
+export interface GoesOn {
+  readonly input: string;
+  /** The n-th time, of so many. */
+  readonly n: number;
+  readonly of: number;
+  readonly state: 'queued' | 'opened' | 'taken_back';
+  /** The turn that it opened. */
+  readonly turn: string | null;
+}
+
 /** Why something is as it is, and what to do now: ids, codes and fixed sentences, no content. */
 export interface Why {
   readonly id: string;
@@ -56,6 +67,8 @@ export interface Why {
   readonly chain: readonly ChainLink[];
   readonly end: JobTurnEnd | null;
   readonly doing: Doing | null;
+  /** Null where the job does not go on by itself. */
+  readonly goesOn: GoesOn | null;
   readonly waitsFor: readonly Waiting[];
   readonly unknownEffects: readonly UnknownEffect[];
   /** What to do now, most urgent first. */

@@ -1,6 +1,7 @@
 import type { Db } from '../../activities/store/database.ts';
 import type { ClientEngine } from '../engine.ts';
 import { EngineAway, onStore } from '../faults.ts';
+import type { JobTurnEnd } from '../job.ts';
 import { endOf } from '../read-jobs.ts';
 import { adviceOf } from './advice.ts';
 import { chainOf } from './chain.ts';
@@ -15,7 +16,8 @@ import {
   unanswered,
   unknownEffects,
 } from './facts.ts';
-import type { Doing, UnknownEffect, Waiting, Why } from './report.ts';
+import { goesOnAfter, goingOnAdvice, spentAdvice, timesBefore } from './goes-on.ts';
+import type { Doing, GoesOn, UnknownEffect, Waiting, Why } from './report.ts';
 
 interface WhyDeps {
   readonly db: Db;
@@ -43,19 +45,21 @@ async function whyOfTurn(deps: WhyDeps, subject: TurnSubject): Promise<Why> {
   const { tenant, turn: row } = subject;
   const end = endOf(row);
   const doing = end ? null : doingNow(await unlessAway(() => engine.activityOf(row.id)));
-  const [ends, streams, queue, waitsFor, unknown] = await onStore(() =>
+  const [ends, streams, queue, waitsFor, unknown, goesOn, before] = await onStore(() =>
     Promise.all([
       layerEnds(db, row.id),
       openStreams(db, row.id),
       queued(db, subject.session),
       unanswered(db, tenant, row.id),
       unknownEffects(db, row.id, end !== null),
+      goesOnAfter(db, row.id),
+      timesBefore(db, row.input),
     ]),
   );
   const advice = [
     ...unknown.map(unknownAdvice),
     ...waitsFor.map((wait) => waitingAdvice(subject.session, wait)),
-    ...(end ? [adviceOf(end).now] : doing ? [await doingAdvice(deps, doing)] : []),
+    ...(end ? endAdvice(end, goesOn, before) : doing ? [await doingAdvice(deps, doing)] : []),
   ];
   return {
     id: subject.id,
@@ -66,10 +70,16 @@ async function whyOfTurn(deps: WhyDeps, subject: TurnSubject): Promise<Why> {
     chain: chainOf({ ends, streams, end, queue, doing: doing?.words ?? null }),
     end,
     doing,
+    goesOn,
     waitsFor,
     unknownEffects: unknown,
     advice,
   };
+}
+
+function endAdvice(end: JobTurnEnd, goesOn: GoesOn | null, before: Parameters<typeof spentAdvice>[1]): string[] {
+  if (goesOn) return [goingOnAdvice(goesOn)];
+  return [adviceOf(end).now, spentAdvice(end, before)].filter((line) => line !== null);
 }
 
 async function whyWithoutTurn(deps: WhyDeps, subject: Subject): Promise<Why> {
@@ -83,6 +93,7 @@ async function whyWithoutTurn(deps: WhyDeps, subject: Subject): Promise<Why> {
     chain: [],
     end: null,
     doing: null,
+    goesOn: null,
     waitsFor: [],
     unknownEffects: [],
     advice: isQueued

@@ -7,7 +7,7 @@ import type { EndReason } from '../../workflows/core/ends.ts';
 import type { InputStatus } from '../../workflows/core/inputs.ts';
 import { NO_USAGE } from '../../workflows/core/sample-outcome.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { seedJob, seedTurn } from './seed.ts';
+import { seedContinuation, seedJob, seedTurn } from './seed.ts';
 
 const REASONS: readonly EndReason[] = ['COMPLETED', 'BLOCKED', 'MAX_TOKENS', 'ABORTED', 'ERROR', 'INTERRUPTED'];
 const STATUSES: readonly InputStatus[] = [
@@ -23,16 +23,19 @@ const ended = (reason: EndReason) => ({ end: { reason } });
 
 describe('the state of a job', () => {
   test.each<[JobFacts, string]>([
-    [{ input: 'queued', turn: null }, 'queued'],
-    [{ input: 'withdrawn', turn: null }, 'done'],
-    [{ input: 'hook_blocked', turn: null }, 'done'],
-    [{ input: 'forwarded', turn: { end: null } }, 'running'],
-    [{ input: 'consumed', turn: ended('COMPLETED') }, 'done'],
-    [{ input: 'consumed', turn: ended('MAX_TOKENS') }, 'done'],
-    [{ input: 'consumed', turn: ended('ERROR') }, 'done'],
-    [{ input: 'consumed', turn: ended('ABORTED') }, 'done'],
-    [{ input: 'consumed', turn: ended('BLOCKED') }, 'blocked'],
-    [{ input: 'consumed', turn: ended('INTERRUPTED') }, 'needs_attention'],
+    [{ turn: null, next: 'queued' }, 'queued'],
+    [{ turn: null, next: 'withdrawn' }, 'done'],
+    [{ turn: null, next: 'hook_blocked' }, 'done'],
+    [{ turn: { end: null }, next: null }, 'running'],
+    [{ turn: ended('COMPLETED'), next: null }, 'done'],
+    [{ turn: ended('MAX_TOKENS'), next: null }, 'done'],
+    [{ turn: ended('ERROR'), next: null }, 'done'],
+    [{ turn: ended('ABORTED'), next: null }, 'done'],
+    [{ turn: ended('BLOCKED'), next: null }, 'blocked'],
+    [{ turn: ended('INTERRUPTED'), next: null }, 'needs_attention'],
+    // It goes on by itself, or a person has taken that back.
+    [{ turn: ended('INTERRUPTED'), next: 'queued' }, 'running'],
+    [{ turn: ended('INTERRUPTED'), next: 'withdrawn' }, 'done'],
   ])('%j is %s', (facts, state) => {
     expect(jobStateOf(facts)).toBe(state);
   });
@@ -49,7 +52,13 @@ describe('the same in SQL', () => {
         const job = await seedJob(database);
         await database.db.update(input).set({ status }).where(eq(input.id, job.input));
         if (turn) await seedTurn(database, job, turn.end ? { end: endRow(turn.end.reason) } : {});
-        expected.set(job.job, jobStateOf({ input: status, turn }));
+        expected.set(job.job, jobStateOf(turn ? { turn, next: null } : { turn, next: status }));
+      }
+      for (const turn of REASONS.map(ended)) {
+        const job = await seedJob(database);
+        const continues = await seedTurn(database, job, { end: endRow(turn.end.reason) });
+        await seedContinuation(database, { session: job.session, continues, status });
+        expected.set(job.job, jobStateOf({ turn, next: status }));
       }
     }
   });

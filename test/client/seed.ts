@@ -3,11 +3,13 @@ import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { usableSchema } from '../../activities/answer/output-schema.ts';
 import { contentHash, rootHash } from '../../activities/store/hash.ts';
+import { recordEvents } from '../../activities/store/events.ts';
 import { type AcceptedJob, storeJob } from '../../activities/store/intake.ts';
 import { StreamListener, StreamNotifier } from '../../activities/store/notify.ts';
-import { type StoredAgent, tenant, toolList, turn } from '../../activities/store/schema.ts';
+import { input, type StoredAgent, tenant, toolList, turn } from '../../activities/store/schema.ts';
 import { type Catalogue, createRuns } from '../../client/index.ts';
 import { DEFAULT_LIMITS } from '../../workflows/core/policy.ts';
+import type { InputStatus } from '../../workflows/core/inputs.ts';
 import { turnIdOf } from '../../workflows/messages.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 
@@ -82,14 +84,35 @@ export async function seedJob(
 export async function seedTurn(
   { db }: TestDatabase,
   job: AcceptedJob,
-  { n = 1, owner = 'default', end }: { n?: number; owner?: string; end?: Partial<typeof turn.$inferInsert> } = {},
+  {
+    n = 1,
+    owner = 'default',
+    input: opener = job.input,
+    end,
+  }: { n?: number; owner?: string; input?: string; end?: Partial<typeof turn.$inferInsert> } = {},
 ): Promise<string> {
   const tools = contentHash([]);
   await db.insert(toolList).values({ hash: tools, tools: [] }).onConflictDoNothing();
   const head = rootHash(owner, job.session);
   const id = turnIdOf(job.session, n);
-  const { session, input } = job;
-  const row = { id, session, n, baseHead: head, head, input, origin: input, agent: contentHash(AGENT), tools };
+  const { session, input: origin } = job;
+  const row = { id, session, n, baseHead: head, head, input: opener, origin, agent: contentHash(AGENT), tools };
   await db.insert(turn).values({ ...row, ...end });
+  return id;
+}
+
+/** What a job goes on with by itself behind an ended turn. */
+export async function seedContinuation(
+  { db }: TestDatabase,
+  {
+    n = 1,
+    continues,
+    ...on
+  }: { readonly session: string; readonly continues: string; readonly status: InputStatus; readonly n?: number },
+): Promise<string> {
+  const id = `con_${randomBytes(6).toString('hex')}`;
+  await db.insert(input).values({ id, kind: 'directive', class: 'wake_up', body: 'go on', continues, ...on });
+  const event = { kind: 'job.continues', layer: 'driver', input: id, n, of: 3 } as const;
+  await db.transaction((tx) => recordEvents(tx, on.session, [{ key: id, turn: continues, event }]));
   return id;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import {
   continuesByItself,
+  type JobSoFar,
   type Decider,
   END_DETAILS,
   type End,
@@ -94,11 +95,24 @@ test.each<[EndReason, string]>([
   expect(engineStatusOf(reason)).toBe(status);
 });
 
-test('only what a machine did is continued by itself', () => {
-  const continued = TABLE.filter(([reason, detail]) =>
-    continuesByItself({ reason, detail } as Pick<End, 'reason' | 'detail'>),
-  );
-  expect(continued.map(([, detail]) => detail)).toEqual(['timed_out', 'workspace_lost', 'lost']);
+describe('a job goes on by itself', () => {
+  const continued = (before: JobSoFar) =>
+    TABLE.filter(([reason, detail]) =>
+      continuesByItself({ reason, detail } as Pick<End, 'reason' | 'detail'>, before),
+    ).map(([, detail]) => detail);
+
+  test.each<[JobSoFar, string, string[]]>([
+    [
+      { continuations: 0, cancelAsked: false },
+      'only after what a machine did',
+      ['timed_out', 'workspace_lost', 'lost'],
+    ],
+    [{ continuations: 2, cancelAsked: false }, 'up to the third time', ['timed_out', 'workspace_lost', 'lost']],
+    [{ continuations: 3, cancelAsked: false }, 'not a fourth time', []],
+    [{ continuations: 0, cancelAsked: true }, 'not where somebody wanted it to end', []],
+  ])('%j: %s', (before, _name, details) => {
+    expect(continued(before)).toEqual(details);
+  });
 });
 
 describe('ends that the core decides', () => {

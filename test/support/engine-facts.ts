@@ -22,8 +22,14 @@ export function sessionHandle(at: TestHouse, session: string) {
 /** The engine's status of a workflow once it is closed. (A long poll for the result was seen to sleep its whole 20 s.) */
 export async function closedStatus(at: TestHouse, workflowId: string): Promise<WorkflowExecutionStatusName> {
   return await until(`the engine closes ${workflowId}`, async () => {
-    const { status } = await at.house.temporal.workflow.getHandle(workflowId).describe();
-    return status.name === 'RUNNING' ? null : status.name;
+    try {
+      const { status } = await at.house.temporal.workflow.getHandle(workflowId).describe();
+      return status.name === 'RUNNING' ? null : status.name;
+    } catch (error) {
+      // It may be about to start.
+      if (error instanceof WorkflowNotFoundError) return null;
+      throw error;
+    }
   });
 }
 
@@ -136,4 +142,28 @@ export async function untilResting(at: TestHouse, turn: string): Promise<void> {
       .catch(() => null);
     return state?.phase.kind === 'resting';
   });
+}
+
+/** One look of recovery, now. */
+export async function sweepNow(at: TestHouse): Promise<void> {
+  const { workflow } = at.house.temporal;
+  const { taskQueue } = at.house;
+  const handle = await workflow.start('recoveryWorkflow', { taskQueue, workflowId: newId('evt'), args: [] });
+  await until('recovery has looked', async () => {
+    const { events } = await handle.fetchHistory();
+    return events?.some((each) => each.timerStartedEventAttributes) ?? false;
+  });
+  await handle.terminate('it has looked');
+}
+
+/** From here on recovery looks only when a test says so. */
+export async function stopRecovery(at: TestHouse): Promise<void> {
+  const { schedule, workflow } = at.house.temporal;
+  const handle = schedule.getHandle(`${at.house.taskQueue}-recovery`);
+  const begun = await until('the first one has begun', async () => {
+    const { recentActions } = (await handle.describe()).info;
+    return recentActions.length > 0 ? recentActions : null;
+  });
+  await handle.pause('a test looks itself');
+  for (const { action } of begun) await workflow.getHandle(action.workflow.workflowId).terminate('a test looks itself');
 }

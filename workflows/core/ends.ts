@@ -1,3 +1,5 @@
+import { POLICY } from './policy.ts';
+
 /** Who took the decision that ended something. */
 export type Decider = 'model' | 'runtime' | 'user' | 'scheduler';
 
@@ -112,7 +114,16 @@ export function engineStatusOf(reason: EndReason): 'completed' | 'canceled' | 'f
   }
 }
 
-/** True for an end that may be answered with one continuation turn by itself. */
-export function continuesByItself(end: Pick<End, 'reason' | 'detail'>): boolean {
-  return end.reason === 'INTERRUPTED' && end.detail !== 'terminated' && end.detail !== 'unknown_outcome';
+/** What was done about a job before one of its turns ended. */
+export interface JobSoFar {
+  /** Turns that it went on with by itself. */
+  readonly continuations: number;
+  /** Somebody wanted this turn cancelled. */
+  readonly cancelAsked: boolean;
+}
+
+/** What a machine did is answered with one more turn by itself, a few times a job, unless somebody wanted it to end. */
+export function continuesByItself(end: Pick<End, 'reason' | 'detail'>, before: JobSoFar): boolean {
+  if (end.reason !== 'INTERRUPTED' || end.detail === 'terminated' || end.detail === 'unknown_outcome') return false;
+  return !before.cancelAsked && before.continuations < POLICY.recovery.continuationsPerJob;
 }

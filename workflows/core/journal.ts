@@ -46,6 +46,14 @@ export type JournalEvent =
       /** What they said, or a hook. */
       readonly why: string | null;
     }
+  /** The job of a turn that a machine ended goes on by itself: the n-th time of `of`. */
+  | {
+      readonly kind: 'job.continues';
+      readonly layer: 'driver';
+      readonly input: string;
+      readonly n: number;
+      readonly of: number;
+    }
   | { readonly kind: 'plan.set'; readonly layer: 'driver'; readonly plan: boolean; readonly by: string | null }
   | { readonly kind: 'turn.opened'; readonly layer: 'turn'; readonly n: number; readonly input: string }
   | { readonly kind: 'input.joined'; readonly layer: 'turn'; readonly input: string; readonly message: string }

@@ -10,7 +10,14 @@ export interface ToolCall {
 
 /** Everything a transcript can hold. The hash of a message covers its parent, its kind and its body. */
 export type Message =
-  | { readonly kind: 'user'; readonly text: string; readonly input: string; readonly source: InputKind }
+  | {
+      readonly kind: 'user';
+      readonly text: string;
+      readonly input: string;
+      readonly source: InputKind;
+      /** The ended turn whose work goes on: what it was for, it still is for. */
+      readonly continues?: string;
+    }
   | {
       readonly kind: 'assistant';
       readonly text: string;

@@ -131,11 +131,13 @@ test.each([
   ['ABORTED', 5],
   ['INTERRUPTED', 6],
 ] as const)('%s leaves with %d', (reason, code) => {
-  expect(exitCodeOf({ end: { ...END, reason } })).toBe(code);
+  expect(exitCodeOf({ end: { ...END, reason }, dropped: null })).toBe(code);
 });
 
-test('a job that never began leaves as an aborted one', () => {
-  expect(exitCodeOf({ end: null })).toBe(5);
+test('a job that never began, or that a person kept from going on, leaves as an aborted one', () => {
+  const dropped = { as: 'withdrawn', by: 'ann', why: null, at: null } as const;
+  expect(exitCodeOf({ end: null, dropped })).toBe(5);
+  expect(exitCodeOf({ end: { ...END, reason: 'INTERRUPTED', detail: 'lost' }, dropped })).toBe(5);
 });
 
 test('a row that the engine disagrees with is shown as such', () => {

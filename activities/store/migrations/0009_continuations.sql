@@ -1,0 +1,2 @@
+ALTER TABLE "pawl"."input" ADD COLUMN "continues" text;--> statement-breakpoint
+CREATE UNIQUE INDEX "input_continues" ON "pawl"."input" USING btree ("continues") WHERE "pawl"."input"."continues" is not null;
