@@ -4,6 +4,7 @@ import { isGrpcServiceError } from '@temporalio/client';
 import { POLICY } from '../workflows/core/policy.ts';
 import { isStoreAway } from './store/errors.ts';
 import { FenceRefused } from './store/fence.ts';
+import { ChainBroken } from './store/transcript.ts';
 
 /**
  * The one place where an error of an activity becomes a failure in a history. Only our own fixed sentences
@@ -26,6 +27,9 @@ function failureOf(error: unknown, { activity, attempt }: FailedAttempt, log: Lo
   if (error instanceof ApplicationFailure || error instanceof CancelledFailure) return error;
   if (error instanceof FenceRefused) {
     return ApplicationFailure.nonRetryable('This turn is not this run’s to move any more.', error.code);
+  }
+  if (error instanceof ChainBroken) {
+    return ApplicationFailure.nonRetryable('Messages of the transcript are missing.', 'context.broken');
   }
   const fault = describe(error);
   log.warn({ activity, ...fault }, 'an activity failed');

@@ -5,6 +5,7 @@ import {
   isCancellation,
   TimeoutFailure,
 } from '@temporalio/workflow';
+import type { FaultSource } from './core/endings.ts';
 
 /** Whether somebody has asked for this workflow's cancellation; also true in the very activation that brings it. */
 export function cancelRequested(): boolean {
@@ -36,8 +37,10 @@ export function turnFailure(type: string): ApplicationFailure {
   return failure;
 }
 
+const SOURCES: Readonly<Record<string, FaultSource>> = { store: 'store', tool: 'tool', context: 'context' };
+
 /** The one place where a failed activity becomes something the core can hear; what ends the run at once is thrown. */
-export function eventOfFailure(error: unknown): { kind: 'failed'; type: string; source: 'store' | 'tool' | 'code' } {
+export function eventOfFailure(error: unknown): { kind: 'failed'; type: string; source: FaultSource } {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
   if (cause instanceof TimeoutFailure && cause.timeoutType === 'SCHEDULE_TO_START') {
@@ -45,6 +48,5 @@ export function eventOfFailure(error: unknown): { kind: 'failed'; type: string; 
   }
   const type = cause instanceof ApplicationFailure ? (cause.type ?? 'activity.unnamed') : 'activity.lost';
   if (type === 'turn.already_ended' || type === 'turn.fenced') throw turnFailure(type);
-  const source = type.startsWith('store.') ? 'store' : type.startsWith('tool.') ? 'tool' : 'code';
-  return { kind: 'failed', type, source };
+  return { kind: 'failed', type, source: SOURCES[type.split('.')[0] ?? ''] ?? 'code' };
 }

@@ -40,10 +40,7 @@ export async function turnWorkflow(args: TurnArgs): Promise<void> {
   });
   setHandler(turnState, () => state);
   const turn: Turn = { args, state: () => state, record, recordStep };
-  let isDecided = false;
-  const end = await Promise.race([loop(turn), cleanupOver(turn, () => isDecided)]);
-  isDecided = true;
-  await finish(turn, end);
+  await finish(turn, await Promise.race([loop(turn), cleanupOver(turn)]));
 }
 
 /** Goes round until a step says how the turn ends. */
@@ -78,22 +75,23 @@ async function loop(turn: Turn): Promise<End> {
         turn.record(await undo(turn, step));
         break;
       case 'finish':
+        turn.record({ kind: 'end_decided', end: step.end });
         return step.end;
     }
   }
 }
 
 /** Once a cancel came, cleaning up may take so long; past that the end is written whatever still runs. */
-async function cleanupOver(turn: Turn, isDecided: () => boolean): Promise<End> {
+async function cleanupOver(turn: Turn): Promise<End> {
   await cancelHeard();
-  // A limit's end asks for a cancel itself: nothing is left to clean up, and no timer to start.
-  if (isDecided()) return await new Promise<never>(() => {});
   turn.record({ kind: 'cancel_requested' });
+  const { asked, phase } = turn.state();
+  // The end is decided: the cancel may be the one that a limit's end asks for. No timer for what is cleaned up.
+  if (!asked || phase.kind === 'ending') return await new Promise<never>(() => {});
   await CancellationScope.nonCancellable(() =>
     sleep(POLICY.cleanup.deadlineMs, { summary: 'deadline of the cleanup' }),
   );
-  const { asked } = turn.state();
-  if (!asked) throw turnFailure('turn.step_unknown');
+  turn.record({ kind: 'end_decided', end: asked.end });
   return asked.end;
 }
 

@@ -50,7 +50,7 @@ function bytesOf({ tokens }: Link): number {
 
 /**
  * The chain that ends in `head`, oldest first: from the oldest message on that the newest compaction kept. The
- * compaction lies in its place on the chain, behind what it kept.
+ * compaction lies in its place on the chain, behind what it kept. Throws ChainBroken where a message is missing.
  */
 export async function loadChain(db: Db | Tx, cache: ChainCache, head: string): Promise<readonly Link[]> {
   const chain: Link[] = [];
@@ -69,12 +69,19 @@ export async function loadChain(db: Db | Tx, cache: ChainCache, head: string): P
     const last: Link | undefined = links[links.length - 1];
     at = last === undefined || last.depth <= oldestDepth ? null : last.parent;
   }
+  const oldest = chain[chain.length - 1];
+  if (oldest && oldest.depth > oldestDepth) throw new ChainBroken();
   chain.reverse();
   cache.add(chain);
   return chain;
 }
 
 const READ_AT_ONCE = 200;
+
+/** Somebody took messages out of the store: nobody can say any more what the conversation was. */
+export class ChainBroken extends Error {
+  override readonly name = 'ChainBroken';
+}
 
 /** Newest first, as far as a compaction; empty at the root. */
 async function readBack(db: Db | Tx, from: string, oldestDepth: number): Promise<readonly Link[]> {

@@ -10,7 +10,7 @@ import type { Tx } from '../store/database.ts';
 import { enterRun, FenceRefused, type FencedTurn, lockTurn, readTurn, sessionEndedBy } from '../store/fence.ts';
 import { lateYesOf } from '../store/inputs.ts';
 import { readResults } from '../store/samples.ts';
-import { ancestorsAmong, type Link, loadChain } from '../store/transcript.ts';
+import { ancestorsAmong, ChainBroken, type Link, loadChain } from '../store/transcript.ts';
 import { type EndAuthor, HeadMoved, type TurnEnding, writeEnd } from '../store/turn-end.ts';
 import { batchEnded } from './batch-end.ts';
 import { continuationText } from './continuation-text.ts';
@@ -75,11 +75,11 @@ export async function writeTurnEnd(
   const directive = await continuationText(db, owner.id, facts.end);
   let { head } = owner;
   for (;;) {
-    const chain = await loadChain(db, deps.chains, head);
-    const { owed, batchEnd } = await owedAtEnd(deps, owner.id, chain, facts.end);
+    const chain = await chainIfWhole(deps, head);
+    const { owed, batchEnd } = chain ? await owedAtEnd(deps, owner.id, chain, facts.end) : NOTHING_OWED;
     try {
-      const end = withTodos(facts.end, chain);
-      const ending = { ...facts, end, chain, owed, batchEnd, directive };
+      const end = withTodos(facts.end, chain ?? []);
+      const ending = { ...facts, end, chain: chain ?? [], owed, batchEnd, directive };
       await writeEnd(db, { ...ending, tokensOf: estimateMessage, reports: deps.hooks.has }, lock);
       deps.notifier.moved(owner.stream);
       deps.reporter.wake();
@@ -88,6 +88,18 @@ export async function writeTurnEnd(
       if (!(error instanceof HeadMoved)) throw error;
       head = error.head;
     }
+  }
+}
+
+const NOTHING_OWED = { owed: [], batchEnd: null } as const;
+
+/** Null: it has a hole. Such a turn ends all the same. */
+async function chainIfWhole({ database, chains }: Deps, head: string): Promise<readonly Link[] | null> {
+  try {
+    return await loadChain(database.db, chains, head);
+  } catch (error) {
+    if (error instanceof ChainBroken) return null;
+    throw error;
   }
 }
 

@@ -162,8 +162,12 @@ describe('what comes from outside', () => {
     expect(later.asked).toEqual({ end: { ...CANCELLED, phase: 'sampling' }, atMs: T0 });
   });
 
-  test.each(['store', 'tool', 'code'] as const)('a fault of %s is an ERROR with its dotted type', (source) => {
-    const detail = { store: 'storage', tool: 'tool_infrastructure', code: 'internal' }[source];
+  test.each([
+    ['store', 'storage'],
+    ['tool', 'tool_infrastructure'],
+    ['context', 'context_unusable'],
+    ['code', 'internal'],
+  ] as const)('a fault of %s is an ERROR with its dotted type', (source, detail) => {
     expect(endOf(apply(turn(), { kind: 'failed', type: 'x.y', source, atMs: T0 }))).toEqual({
       reason: 'ERROR',
       detail,
@@ -173,7 +177,18 @@ describe('what comes from outside', () => {
     });
   });
 
+  test.each<[where: string, state: TurnState]>([
+    ['before a sample', turn()],
+    ['in a batch that does not come back', turn({ phase: batch('running'), asked: CANCEL })],
+    ['in a rest', turn({ phase: { kind: 'resting', untilMs: T0 + 9, cause: 'stalled' } })],
+  ])('an end that is decided %s is where the turn stands', (_where, state) => {
+    const decided = apply(state, { kind: 'end_decided', end: CANCELLED, atMs: T0 });
+    expect(changed(state, decided)).toEqual({ phase: { kind: 'ending', end: CANCELLED } });
+    expect(nextStep(decided, T0)).toEqual({ kind: 'finish', end: CANCELLED });
+  });
+
   test.each<[name: string, event: TurnEvent]>([
+    ['another end', { kind: 'end_decided', end: CANCELLED, atMs: T0 }],
     ['a cancel', { kind: 'cancel_requested', atMs: T0 }],
     ['a fault', { kind: 'failed', type: 'x.y', source: 'store', atMs: T0 }],
     ['a sample', sampled(reply({ finish: 'length' }))],

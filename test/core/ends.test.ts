@@ -125,6 +125,7 @@ describe('ends that the core decides', () => {
     endOfReply(state, 'cut_calls'),
     endOfCode(state, 'a.b', 'store'),
     endOfCode(state, 'a.b', 'tool'),
+    endOfCode(state, 'a.b', 'context'),
     endOfCode(state, 'a.b', 'code'),
     endOfUnknownEffect(),
   ];
@@ -137,6 +138,7 @@ describe('ends that the core decides', () => {
       'ERROR/model retries_spent sampling',
       'ERROR/storage fault sampling',
       'ERROR/tool_infrastructure fault sampling',
+      'ERROR/context_unusable fault sampling',
       'ERROR/internal fault sampling',
       'INTERRUPTED/unknown_outcome fault tools',
     ]);

@@ -9,7 +9,7 @@ import { DEFAULT_PATIENCE as PATIENCE, POLICY } from '../../workflows/core/polic
 import type { CallRef } from '../../workflows/core/tools.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
 import { isWaiting, type BatchCall, type TurnState } from '../../workflows/core/turn-state.ts';
-import { frozen } from './fixtures.ts';
+import { CANCELLED, frozen } from './fixtures.ts';
 import { type Heard, type Played, play } from './play.ts';
 
 /** Holds for whole turns against a world of chance: what fails is printed with its seed. */
@@ -35,6 +35,7 @@ always('an end that is decided is not changed by anything that comes later', ({ 
   const late: TurnEvent[] = [
     { kind: 'cancel_requested', atMs: 9e12 },
     { kind: 'failed', type: 'x.y', source: 'store', atMs: 9e12 },
+    { kind: 'end_decided', end: CANCELLED, atMs: 9e12 },
     { kind: 'rested', atMs: 9e12 },
     { kind: 'batch_returned', atMs: 9e12 },
     { kind: 'call_finished', ordinal: 0, status: 'ok', atMs: 9e12 },

@@ -63,6 +63,8 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
       return { ...state, inbox: [...new Set([...state.inbox, ...event.inputs])] };
     case 'cancel_requested':
       return state.asked ? state : { ...state, asked: { end: userCancel(state), atMs: event.atMs } };
+    case 'end_decided':
+      return ending(state, event.end);
     case 'failed':
       return ending(state, endOfCode(state, event.type, event.source));
   }

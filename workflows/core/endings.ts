@@ -40,9 +40,18 @@ function modelError(cause: string, used: number): End {
   };
 }
 
-/** An activity failed for good: a refused write, a broken tool host, or a fault of our own. */
-export function endOfCode(state: TurnState, type: string, source: 'store' | 'tool' | 'code'): End {
-  const detail = ({ store: 'storage', tool: 'tool_infrastructure', code: 'internal' } as const)[source];
+/** What an activity failed on for good: a refused write, a broken tool host, a transcript with a hole, our own code. */
+export type FaultSource = keyof typeof FAULTS;
+
+const FAULTS = {
+  store: 'storage',
+  tool: 'tool_infrastructure',
+  context: 'context_unusable',
+  code: 'internal',
+} as const;
+
+export function endOfCode(state: TurnState, type: string, source: FaultSource): End {
+  const detail = FAULTS[source];
   return {
     reason: 'ERROR',
     detail,

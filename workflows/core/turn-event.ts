@@ -1,4 +1,6 @@
 import type { CompactOutcome } from './compact-outcome.ts';
+import type { End } from './ends.ts';
+import type { FaultSource } from './endings.ts';
 import type { Decision, GateVerdict, StopVerdict } from './gate.ts';
 import type { SampleOutcome } from './sample-outcome.ts';
 import type { CallStatus } from './tools.ts';
@@ -32,5 +34,7 @@ export type TurnEvent = { readonly atMs: number } & (
   | { readonly kind: 'rested' }
   | { readonly kind: 'inputs_arrived'; readonly inputs: readonly string[] }
   | { readonly kind: 'cancel_requested' }
-  | { readonly kind: 'failed'; readonly type: string; readonly source: 'store' | 'tool' | 'code' }
+  /** The turn ends so: whatever still comes back changes nothing any more. */
+  | { readonly kind: 'end_decided'; readonly end: End }
+  | { readonly kind: 'failed'; readonly type: string; readonly source: FaultSource }
 );
