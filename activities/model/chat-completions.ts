@@ -24,12 +24,12 @@ export function createChatCompletionsPort(options: ChatCompletionsOptions): Mode
 
 /** The same request always gives the same bytes: retries share an idempotency key. */
 function toBody(request: ModelRequest, options: ChatCompletionsOptions): ChatCompletionCreateParamsStreaming {
-  const { model, instructions, tools } = request;
+  const { provider, model, instructions, tools } = request;
   const { schemas = 'openai', reasoning = 'send' } = options;
   const format = nativeFormat(request.answer, schemas);
   return {
     model,
-    messages: toChatMessages(request.messages, { instructions, model, reasoning }),
+    messages: toChatMessages(request.messages, { instructions, provider, model, reasoning }),
     ...(tools.length > 0 ? { tools: toChatTools(tools, schemas) } : {}),
     ...(format ? { response_format: { type: 'json_schema', json_schema: { ...format } } } : {}),
     [options.outputCapField ?? capFieldOf(options.baseUrl)]: request.outputTokens,

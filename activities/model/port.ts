@@ -8,6 +8,8 @@ export type Shown = Message | { readonly kind: 'projection'; readonly text: stri
 
 /** One request to a provider, in the transcript's own terms. */
 export interface ModelRequest {
+  /** Its name in the config. */
+  readonly provider: string;
   readonly model: string;
   readonly instructions: string;
   /** Oldest first; every call has its result. */

@@ -20,13 +20,13 @@ export function createResponsesPort(options: WireOptions): ModelPort {
 
 /** The same request always gives the same bytes: retries share an idempotency key. */
 function toBody(request: ModelRequest, options: WireOptions): ResponseCreateParamsStreaming {
-  const { model, instructions, tools } = request;
+  const { provider, model, instructions, tools } = request;
   const { schemas = 'openai', reasoning = 'send' } = options;
   const format = nativeFormat(request.answer, schemas);
   return {
     model,
     ...(instructions.trim() === '' ? {} : { instructions }),
-    input: toResponseInput(request.messages, { model, reasoning }),
+    input: toResponseInput(request.messages, { provider, model, reasoning }),
     ...(tools.length > 0 ? { tools: toResponseTools(tools, schemas) } : {}),
     ...(format ? { text: { format: { type: 'json_schema', ...format } } } : {}),
     max_output_tokens: request.outputTokens,

@@ -6,20 +6,15 @@ import { CALL_EXTRAS } from './accumulate.ts';
 import { asObject, type JsonObject } from './json.ts';
 import type { Shown } from './port.ts';
 import { repairPairs } from './repair-pairs.ts';
-import { returning } from './returning.ts';
+import { returning, type Target } from './returning.ts';
 import { OUTPUT_ITEMS } from './response-items.ts';
 import { wireIds } from './wire-ids.ts';
-import type { ReasoningReturn } from './wire-port.ts';
 import { clean, filled, wireArguments, wireName } from './wire-text.ts';
 
 type Assistant = Extract<Message, { kind: 'assistant' }>;
 
-export interface ChatTarget {
+export interface ChatTarget extends Target {
   readonly instructions: string;
-  /** Fields that another model wrote are never sent. */
-  readonly model: string;
-  /** Of fields such as `reasoning_content`. */
-  readonly reasoning: ReasoningReturn;
 }
 
 /** The transcript as chat messages; every call has its result, every id is unique. */

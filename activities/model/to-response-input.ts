@@ -6,18 +6,14 @@ import { lowerTools, type SchemaRules } from './lower-schema.ts';
 import type { Shown } from './port.ts';
 import { repairPairs } from './repair-pairs.ts';
 import { isCall, isMessage, keptItems } from './response-items.ts';
-import { returning } from './returning.ts';
+import { returning, type Target } from './returning.ts';
 import { wireIds } from './wire-ids.ts';
-import type { ReasoningReturn } from './wire-port.ts';
 import { clean, filled, wireArguments, wireName } from './wire-text.ts';
 
 type Assistant = Extract<Message, { kind: 'assistant' }>;
 
 /** The transcript as items; every call has its output, every id is unique, reasoning stands before what it led to. */
-export function toResponseInput(
-  messages: readonly Shown[],
-  target: { readonly model: string; readonly reasoning: ReasoningReturn },
-): ResponseInputItem[] {
+export function toResponseInput(messages: readonly Shown[], target: Target): ResponseInputItem[] {
   const paired = repairPairs(messages);
   const ids = wireIds(paired);
   const goesBack = returning(paired, target);

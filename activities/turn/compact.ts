@@ -92,7 +92,7 @@ async function ask(asking: Asking): Promise<CompactOutcome> {
   const context = Context.current();
   // A summary is nothing that anybody reads while it is written.
   const listener = { signal: context.cancellationSignal, onDelta: () => {} };
-  const result = await deps.model(plan.provider).sample(plan.request, listener);
+  const result = await deps.model(plan.request.provider).sample(plan.request, listener);
   if (result.kind === 'cut' && !isCancelRequested(context)) {
     throw ApplicationFailure.retryable(
       'This worker is going away; the summary is asked for again.',

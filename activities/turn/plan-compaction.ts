@@ -27,7 +27,6 @@ export interface CompactionPlan {
   readonly depth: number;
   readonly frame: Frame;
   readonly beforeTokens: number;
-  readonly provider: string;
   readonly request: ModelRequest;
   readonly pricing: Pricing;
 }
@@ -86,9 +85,9 @@ export async function planCompaction(
     depth,
     frame,
     beforeTokens,
-    provider: agent.provider,
     pricing: pricingOf(agent, { inputTokens, outputTokens: POLICY.compaction.summaryTokens }),
     request: {
+      provider: agent.provider,
       model: agent.model,
       instructions: SUMMARY_INSTRUCTIONS,
       messages: [message],

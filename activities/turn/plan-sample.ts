@@ -36,7 +36,6 @@ export interface SamplePlan {
   /** The batch that is over now; null where there was none. */
   readonly batchEnd: NewEvent | null;
   readonly joined: readonly { readonly input: string; readonly message: string }[];
-  readonly provider: string;
   readonly tools: readonly StoredTool[];
   readonly permissions: Permissions;
   /** What the answer has to fit; null where it is not asked for one. */
@@ -94,10 +93,10 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     openTodos: agent.todoGate ? openTodos([...chain, ...links].map(({ body }) => body)).length : null,
     switchedFrom: request.transition === 'model_switched' ? agent.model : null,
     joined: links.flatMap(({ body, hash }) => (body.kind === 'user' ? [{ input: body.input, message: hash }] : [])),
-    provider: shown.agent.provider,
     tools,
     permissions: agent.permissions ?? DEFAULT_PERMISSIONS,
     request: {
+      provider: shown.agent.provider,
       model: shown.agent.model,
       instructions: shown.agent.instructions,
       messages: built.messages,

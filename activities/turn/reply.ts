@@ -51,6 +51,7 @@ function assistantMessage(plan: SamplePlan, reply: ModelReply & { readonly usage
     reasoning: reply.reasoning,
     // Calls of a cut stream never run, so they are not kept.
     calls: cut ? [] : reply.calls,
+    provider: plan.request.provider,
     model: plan.request.model,
     extra: reply.extra,
     cut,

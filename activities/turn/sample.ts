@@ -72,7 +72,7 @@ async function ask(asking: Asking): Promise<SampleOutcome> {
   const context = Context.current();
   const at = { stream: plan.owner.stream, turn: plan.owner.id, step: request.step, attempt };
   const deltas = new DeltaWriter(deps.database.db, deps.notifier, at);
-  const result = await deps.model(plan.provider).sample(plan.request, {
+  const result = await deps.model(plan.request.provider).sample(plan.request, {
     signal: context.cancellationSignal,
     onDelta: (channel, chunk) => deltas.add(channel, chunk),
   });

@@ -23,6 +23,8 @@ export type Message =
       readonly text: string;
       readonly reasoning: string;
       readonly calls: readonly ToolCall[];
+      /** Who wrote it: two providers may have models of one name. */
+      readonly provider: string;
       readonly model: string;
       /** Fields the provider may want back untouched, such as signatures. */
       readonly extra: Readonly<Record<string, unknown>>;

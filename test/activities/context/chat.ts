@@ -39,6 +39,7 @@ export const said = (text: string, change: Partial<Assistant> = {}): Assistant =
   text,
   reasoning: '',
   calls: [],
+  provider: 'p',
   model: 'm',
   extra: {},
   cut: false,

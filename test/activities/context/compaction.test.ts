@@ -75,6 +75,7 @@ describe('the request for a summary', () => {
       fc.property(conversations, fc.constantFrom(200, 2_000, 20_000), (messages, maxTokens) => {
         const chat = toChatMessages([summaryRequest(messages, maxTokens)], {
           instructions: '',
+          provider: 'p',
           model: 'm',
           reasoning: 'send',
         }) as ChatRequestMessage[];

@@ -13,6 +13,7 @@ const wrote = (...todos: [content: string, status: string][]): Message => ({
       arguments: JSON.stringify({ todos: todos.map(([content, status]) => ({ content, status })) }),
     },
   ],
+  provider: 'p',
   model: 'm',
   extra: {},
   cut: false,

@@ -24,7 +24,7 @@ const pressure = (needTokens: number, contextTokens = 32_000): Pressure => ({
 });
 const texts = (shown: readonly Shown[]) => shown.map((message) => `${message.kind} ${message.text.slice(0, 40)}`);
 const wire = (shown: readonly Shown[]) =>
-  toChatMessages(shown, { instructions: '', model: 'm', reasoning: 'send' }) as ChatRequestMessage[];
+  toChatMessages(shown, { instructions: '', provider: 'p', model: 'm', reasoning: 'send' }) as ChatRequestMessage[];
 
 const STAGES: readonly [string, Stage][] = [
   ['result budget', resultBudget],

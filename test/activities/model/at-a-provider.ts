@@ -11,6 +11,7 @@ import {
 } from '../../../testing/index.ts';
 
 export const REQUEST: ModelRequest = {
+  provider: 'p',
   model: 'm',
   instructions: 'Be brief.',
   messages: [{ kind: 'user', text: 'hello', input: 'i', source: 'prompt' }],

@@ -12,7 +12,14 @@ test.each([
 });
 
 test('a message counts its text, its calls and what must go back', () => {
-  const base = { kind: 'assistant', text: 'abcd', reasoning: 'not sent by itself', model: 'm', cut: false } as const;
+  const base = {
+    kind: 'assistant',
+    text: 'abcd',
+    reasoning: 'not sent by itself',
+    provider: 'p',
+    model: 'm',
+    cut: false,
+  } as const;
   expect(estimateMessage({ ...base, calls: [], extra: {} })).toBe(5);
   expect(estimateMessage({ ...base, calls: [{ id: 'a', name: 'x', arguments: '{"a":1}' }], extra: {} })).toBe(16);
   expect(estimateMessage({ ...base, calls: [], extra: { reasoning_content: 'abcd' } })).toBe(12);

@@ -32,7 +32,7 @@ function transcript(reply: ModelResult): Message[] {
   const { text, reasoning, calls, extra } = reply;
   return [
     { kind: 'user', text: 'go', input: 'i', source: 'prompt' },
-    { kind: 'assistant', text, reasoning, calls, extra, model: 'm', cut: false },
+    { kind: 'assistant', text, reasoning, calls, extra, provider: 'p', model: 'm', cut: false },
     { kind: 'tool_result', ordinal: 0, callId: 'a1', tool: 'x', text: 'ok', isError: false, blob: null },
   ];
 }

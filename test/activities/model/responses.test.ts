@@ -110,7 +110,7 @@ const result = (ordinal: number): Message => ({
 
 function assistant(reply: ModelReply, fields: Partial<Message & { kind: 'assistant' }> = {}): Message {
   const { text, reasoning, calls, extra } = reply;
-  return { kind: 'assistant', text, reasoning, calls, extra, model: 'm', cut: false, ...fields };
+  return { kind: 'assistant', text, reasoning, calls, extra, provider: 'p', model: 'm', cut: false, ...fields };
 }
 
 /** The items of the second request, after this reply and its results; the provider refuses what is not allowed there. */
@@ -199,10 +199,11 @@ describe('what goes back', () => {
     expect(await sentBack(await replied(completed(bare, callItem(1))))).toEqual([go, call(1), output(1)]);
   });
 
-  test('no reasoning to another model, none if the provider says so, none of an earlier turn if it says so', async () => {
+  test('no reasoning to another model or provider, none if the provider says so, none of an earlier turn if it says so', async () => {
     const reply = await replied(completed(reasoningItem(0), callItem(1)));
     const plain = [go, call(1), output(1)];
     expect(await sentBack(reply, { request: { model: 'other' } })).toEqual(plain);
+    expect(await sentBack(reply, { request: { provider: 'other' } })).toEqual(plain);
     expect(await sentBack(reply, { reasoning: 'drop' })).toEqual(plain);
     expect(await sentBack(reply, { reasoning: 'send_in_current_turn' })).toEqual([
       go,

@@ -5,7 +5,7 @@ import { type ChatTarget, toChatMessages, toChatTools } from '../../../activitie
 import { type ChatRequestMessage, pairingFault } from '../../../testing/index.ts';
 import type { Message, ToolCall } from '../../../workflows/core/transcript.ts';
 
-const TARGET: ChatTarget = { instructions: '', model: 'm', reasoning: 'send' };
+const TARGET: ChatTarget = { instructions: '', provider: 'p', model: 'm', reasoning: 'send' };
 
 const user = (text: string): Message => ({ kind: 'user', text, input: 'i', source: 'prompt' });
 const call = (id: string, args = '{}'): ToolCall => ({ id, name: 'x', arguments: args });
@@ -19,7 +19,17 @@ const result = (ordinal: number, text = 'ok'): Message => ({
   blob: null,
 });
 function assistant(calls: readonly ToolCall[], fields: Partial<Message & { kind: 'assistant' }> = {}): Message {
-  return { kind: 'assistant', text: '', reasoning: '', calls, model: 'm', extra: {}, cut: false, ...fields };
+  return {
+    kind: 'assistant',
+    text: '',
+    reasoning: '',
+    calls,
+    provider: 'p',
+    model: 'm',
+    extra: {},
+    cut: false,
+    ...fields,
+  };
 }
 
 test('every kind of message, in order', () => {
@@ -100,6 +110,8 @@ describe('fields that must go back', () => {
     [{ reasoning: 'drop' }, [undefined, undefined]],
     [{ reasoning: 'send_in_current_turn' }, [undefined, 'new']],
     [{ model: 'other' }, [undefined, undefined]],
+    // Trap: a fallback may be a model of the same name at another provider, which can't open what the first one sealed.
+    [{ provider: 'other' }, [undefined, undefined]],
   ])('%j', (target, expected) => {
     expect(reasoning(target)).toEqual(expected);
   });

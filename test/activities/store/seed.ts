@@ -94,7 +94,7 @@ export const user = (text: string, input = 'in_x'): Message => ({ kind: 'user', 
 
 export function said(text: string, calls: readonly string[] = []): Message {
   const asked = calls.map((name, at) => ({ id: `c${at}`, name, arguments: '{}' }));
-  return { kind: 'assistant', text, reasoning: '', calls: asked, model: 'm', extra: {}, cut: false };
+  return { kind: 'assistant', text, reasoning: '', calls: asked, provider: 'p', model: 'm', extra: {}, cut: false };
 }
 
 export const oneToken = () => 1;
