@@ -7,17 +7,7 @@ import { turnIdOf } from '../../workflows/messages.ts';
 import { originOf } from './continuation.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
-import {
-  approval,
-  cancel,
-  input,
-  outbox,
-  session,
-  type StoredAgent,
-  type StoredTool,
-  toolList,
-  turn,
-} from './schema.ts';
+import { cancel, input, outbox, session, type StoredAgent, type StoredTool, toolList, turn } from './schema.ts';
 import { carriedBy } from './carried.ts';
 import { agentOf } from './definitions.ts';
 import { contentHash } from './hash.ts';
