@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Effect } from '../../workflows/core/tools.ts';
 import { callTools, type Reply, say } from '../../testing/index.ts';
 import { type Forge, startForge } from '../support/forge.ts';
 import { type KeyedStore, startKeyedStore } from '../support/keyed-store.ts';
@@ -8,16 +9,25 @@ import { compareEvents, compareRequests, readWorld } from './world.ts';
 
 const LIMIT_MS = 300_000;
 
-/** Six tools, all four effects: the step in which each is called, and the file that it puts in its place. */
+/**
+ * Six tools, all four effects: the step in which each is called, what its mark in the ledger has that no other's has,
+ * and the file that it puts in its place.
+ */
 const TOOLS = {
   read_file: { step: 0, effect: 'none' },
-  write_file: { step: 1, effect: 'idempotent', file: 'made/new.txt' },
+  write_file: { step: 1, effect: 'idempotent', begun: 'new.txt', file: 'made/new.txt' },
   http_request: { step: 2, effect: 'keyed' },
-  edit_file: { step: 3, effect: 'once', file: 'list.txt' },
-  open_pull_request: { step: 4, effect: 'once' },
+  edit_file: { step: 3, effect: 'once', begun: 'list.txt', file: 'list.txt' },
+  open_pull_request: { step: 4, effect: 'once', begun: '"head":' },
   list_files: { step: 5, effect: 'none' },
-} as const satisfies Record<string, { step: number; effect: string; file?: string }>;
+} as const satisfies Record<string, ToolOfTest>;
 type ToolName = keyof typeof TOOLS;
+interface ToolOfTest {
+  readonly step: number;
+  readonly effect: Effect;
+  readonly begun?: string;
+  readonly file?: string;
+}
 
 function script(storeUrl: string, name: string): readonly Reply[] {
   const args: Readonly<Record<ToolName, object>> = {
@@ -39,7 +49,7 @@ interface Chain {
 
 /**
  * Every commit of the life of each call, in the order in which they come up when the worker before has died, cut
- * into chains of at most four: a round of deaths is mostly waiting for dead heartbeats, however many die in it.
+ * into chains of at most three: a round of deaths is mostly waiting for dead heartbeats, however many die in it.
  */
 const CHAINS: readonly Chain[] = [
   ...(['before', 'after'] as const).flatMap((when) =>
@@ -56,29 +66,30 @@ const CHAINS: readonly Chain[] = [
 ];
 
 function chainsOf(when: Boundary['when'], tool: ToolName): readonly Chain[] {
-  const { step, effect, file }: { step: number; effect: string; file?: string } = TOOLS[tool];
+  const { step, effect, begun, file }: ToolOfTest = TOOLS[tool];
   const at = (name: BoundaryName, having?: string): Boundary => ({ when, at: name, ...(having && { having }) });
   const opened = at('openSample', `"step":${step},`);
   const closed = at('closeSample', `"step":${step},`);
   const finished = at('finishCall', `"tool":"${tool}"`);
   const renamed = file ? [at('rename', file)] : [];
   if (effect === 'none') return [{ name: `${when} each commit of ${tool}`, deaths: [opened, closed, finished] }];
-  const started = at('startEffect');
   // Nothing is lost until the call was begun; then one that has begun is told to be lost, and settled where it must be.
   const lost = [at('recordLost'), ...(effect === 'once' ? [at('recordSettled')] : [])];
   const [first, second] =
     when === 'before'
       ? [
-          [opened, closed, started],
-          [...renamed, finished, ...lost],
+          [opened, closed, at('startEffect')],
+          [finished, ...lost],
         ]
       : [
-          [opened, ...renamed, finished],
-          [closed, started, ...lost],
+          [opened, closed, finished],
+          // Without details its mark looks like any other's: it is the next one after its sample.
+          begun ? [at('startEffect', begun), ...lost] : [closed, at('startEffect'), ...lost],
         ];
   return [
     { name: `${when} ${told(first)} of ${tool}`, deaths: first },
     { name: `${when} ${told(second)} of ${tool}`, deaths: second },
+    ...(file ? [{ name: `${when} rename of ${tool}`, deaths: renamed }] : []),
   ];
 }
 

@@ -33,9 +33,10 @@ afterAll(async () => {
 });
 
 async function open(
-  options: { readonly canLookUp?: boolean; readonly attended?: boolean; readonly temporalAddress?: string } = {},
+  options: { readonly canLookUp?: boolean; readonly attended?: boolean; readonly engine?: EmbeddedServers } = {},
 ): Promise<ForgeRun> {
-  const { canLookUp = true, attended = false, temporalAddress = inject('temporalAddress') } = options;
+  const { canLookUp = true, attended = false, engine: own } = options;
+  const temporalAddress = own?.temporalAddress ?? inject('temporalAddress');
   const { url: databaseUrl, close } = await testDatabase();
   await close();
   return await ForgeRun.open({
@@ -44,6 +45,7 @@ async function open(
     canLookUp,
     attended,
     servers: { temporalAddress, databaseUrl },
+    ...(own && { engine: own }),
   });
 }
 
@@ -89,7 +91,7 @@ describe.concurrent('exactly one pull request', () => {
       { kind: 'gateway', status: 504, commits: true },
       { kind: 'closes', commits: false },
     ];
-    const runs = await Promise.all(faults.map(() => open({ temporalAddress: engine.temporalAddress })));
+    const runs = await Promise.all(faults.map(() => open({ engine })));
     try {
       for (const run of runs) await run.workers();
       await Promise.all(
@@ -99,9 +101,7 @@ describe.concurrent('exactly one pull request', () => {
           await arrived;
         }),
       );
-      const { temporal: before = 0 } = engine.pids();
-      process.kill(before, 'SIGKILL');
-      await until('the engine runs again', () => engine.pids().temporal !== before, 60_000);
+      await runs[0]?.killEngine();
       stop.release();
       for (const [n, run] of runs.entries()) await check(run, { fault: faults[n]!, disturbance: { kind: 'none' } });
     } finally {
@@ -134,34 +134,6 @@ describe.concurrent('exactly one pull request', () => {
       }),
   );
 });
-
-// Nobody can say, and nobody watches: never a second one, and the end says so.
-it('a forge that can’t look up: never two, and INTERRUPTED/unknown_outcome', { timeout: LIMIT_MS }, async () =>
-  inRun(await open({ canLookUp: false }), async (run) => {
-    for (const fault of [
-      { kind: 'gateway', status: 504, commits: true },
-      { kind: 'closes', commits: false },
-    ] satisfies ForgeFault[]) {
-      run.begin(fault);
-      await run.workers();
-      await run.submit();
-      const { turn, call, effect } = await run.ended();
-      await run.forge.idle(run.name);
-      expect(turn).toMatchObject({ endReason: 'INTERRUPTED', endDetail: 'unknown_outcome', recordedBy: 'recovery' });
-      expect([call?.status, effect?.state]).toEqual(['unknown_ends_turn', 'unknown']);
-      expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([1, fault.commits ? 1 : 0]);
-    }
-    const { arrived } = run.begin({ kind: 'none' });
-    await run.submit();
-    await arrived;
-    await (await run.holder()).kill();
-    await run.workers();
-    const { turn, events } = await run.ended();
-    // Killed as its answer came: it may have kept it in time.
-    expect(turn.endReason).toBe(of(events, 'attempt.lost').length > 0 ? 'INTERRUPTED' : 'COMPLETED');
-    expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([1, 1]);
-  }),
-);
 
 // Nobody can say, and somebody watches: they are asked, their word decides, and only that sends it again.
 it(

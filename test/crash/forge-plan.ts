@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { JournalEvent } from '../../workflows/core/journal.ts';
 import type { ForgeFault } from '../support/forge.ts';
@@ -14,7 +15,9 @@ export type Disturbance =
   | { readonly kind: 'killed' }
   /** The same, and another worker is there already. */
   | { readonly kind: 'killed_of_two' }
-  | { readonly kind: 'cancelled' };
+  | { readonly kind: 'cancelled' }
+  /** Temporal is killed so long after the request has arrived; it comes back by itself. */
+  | { readonly kind: 'engine_killed'; readonly laterMs: number };
 
 export interface Plan {
   readonly fault: ForgeFault;
@@ -40,6 +43,8 @@ export const DISTURBANCES: readonly Disturbance[] = [
   { kind: 'killed' },
   { kind: 'killed_of_two' },
   { kind: 'cancelled' },
+  { kind: 'engine_killed', laterMs: 0 },
+  { kind: 'engine_killed', laterMs: 30 },
   { kind: 'dies', at: [boundary('before', 'startEffect')] },
   { kind: 'dies', at: [boundary('after', 'startEffect')] },
   // Somewhere around the request.
@@ -77,6 +82,11 @@ export async function play(run: ForgeRun, plan: Plan): Promise<void> {
     case 'cancelled':
       await arrived;
       await run.cancel();
+      break;
+    case 'engine_killed':
+      await arrived;
+      await sleep(disturbance.laterMs);
+      await run.killEngine();
       break;
   }
   await check(run, plan);

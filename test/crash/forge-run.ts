@@ -13,6 +13,7 @@ import type { ApprovalAnswered, OpenApproval } from '../../client/approvals.ts';
 import { createRuns, type Runs } from '../../client/runs.ts';
 import { type ChatRequest, callTools, countToolResults, lastUserText, type Reply, say } from '../../testing/index.ts';
 import type { JournalEvent } from '../../workflows/core/journal.ts';
+import type { EmbeddedServers } from '../../worker/embedded/contract.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import type { Forge, ForgeFault } from '../support/forge.ts';
 import { until } from '../support/until.ts';
@@ -42,6 +43,8 @@ export interface ForgeRunOptions {
   readonly canLookUp?: boolean;
   readonly attended?: boolean;
   readonly servers: ForgeOrder['servers'];
+  /** Set where the engine may be killed: nobody else's jobs are on it. */
+  readonly engine?: EmbeddedServers;
 }
 
 /** Jobs that open a pull request, one after the other, on a database and a task queue of their own. */
@@ -50,6 +53,7 @@ export class ForgeRun {
   readonly house: House;
   readonly #runs: Runs;
   readonly #order: Omit<ForgeOrder, 'dieAt'>;
+  readonly #engine: EmbeddedServers | null;
   readonly #workers = new Set<ForgeWorker>();
   /** Of the job that runs now; its name is the branch. */
   name = '';
@@ -62,6 +66,7 @@ export class ForgeRun {
     canLookUp = true,
     attended = false,
     servers,
+    engine,
   }: ForgeRunOptions): Promise<ForgeRun> {
     const folder = mkdtempSync(join(tmpdir(), 'pawl-forge-'));
     mkdirSync(join(folder, 'home'));
@@ -69,14 +74,15 @@ export class ForgeRun {
     const taskQueue = `forge-${randomBytes(5).toString('hex')}`;
     const order = { folder, taskQueue, providerUrl, forgeUrl: forge.url, canLookUp, attended, servers };
     const house = await openHouse(forgeConfig(order), { embedded: false, onProgress: () => {} });
-    return new ForgeRun(forge, house, order);
+    return new ForgeRun(forge, house, order, engine ?? null);
   }
 
-  private constructor(forge: Forge, house: House, order: Omit<ForgeOrder, 'dieAt'>) {
+  private constructor(forge: Forge, house: House, order: Omit<ForgeOrder, 'dieAt'>, engine: EmbeddedServers | null) {
     this.forge = forge;
     this.house = house;
     this.#runs = createRuns(house);
     this.#order = order;
+    this.#engine = engine;
   }
 
   /** Names the next job. Resolves when its first request has arrived at the forge. */
@@ -146,6 +152,15 @@ export class ForgeRun {
   async answer(what: 'happened' | 'absent' | 'again'): Promise<ApprovalAnswered | null> {
     const { id } = await until('a person is asked', () => this.question(), 90_000);
     return await this.#runs.answer('default', id, { answer: what, by: 'tester' });
+  }
+
+  /** Kills the engine; resolves when another one runs in its place. */
+  async killEngine(): Promise<void> {
+    const engine = this.#engine;
+    if (!engine) throw new Error('this engine is not to be killed');
+    const { temporal: before = 0 } = engine.pids();
+    process.kill(before, 'SIGKILL');
+    await until('the engine runs again', () => engine.pids().temporal !== before, 60_000);
   }
 
   async cancel(): Promise<void> {

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { type ScriptedProvider, startScriptedProvider } from '../../testing/index.ts';
+import type { EmbeddedServers } from '../../worker/embedded/contract.ts';
+import { startEmbedded } from '../../worker/embedded/start.ts';
 import { testDatabase } from '../support/database.ts';
 import { type Forge, startForge } from '../support/forge.ts';
+import { makeTempHome } from '../worker/embedded/temp-home.ts';
 import { compiledProgram } from './compiled.ts';
 import { DISTURBANCES, FAULTS, type Plan, play } from './forge-plan.ts';
 import { ForgeRun, forgeRules } from './forge-run.ts';
@@ -22,21 +25,31 @@ afterAll(async () => {
   await forge.close();
 });
 
-const servers = async () => {
-  const database = await testDatabase();
-  await database.close();
-  return { temporalAddress: inject('temporalAddress'), databaseUrl: database.url };
-};
-
-async function inRun<T>(act: (run: ForgeRun) => Promise<T>, canLookUp = true): Promise<T> {
-  const options = { forge, providerUrl: provider.baseUrl, canLookUp, servers: await servers() };
-  const run = await ForgeRun.open(options);
+async function inRun<T>(act: (run: ForgeRun) => Promise<T>, engine?: EmbeddedServers): Promise<T> {
+  const { url: databaseUrl, close } = await testDatabase();
+  await close();
+  const servers = { temporalAddress: engine?.temporalAddress ?? inject('temporalAddress'), databaseUrl };
+  const run = await ForgeRun.open({ forge, providerUrl: provider.baseUrl, servers, ...(engine && { engine }) });
   try {
     return await act(run);
   } finally {
     await run.close();
   }
 }
+
+/** An engine of their own, one after the other: whoever else shared it would be killed with it. */
+async function withEngine(act: (engine: EmbeddedServers) => Promise<void>): Promise<void> {
+  const temp = makeTempHome();
+  const engine = await startEmbedded({ home: temp.home, onProgress: () => {} });
+  try {
+    await act(engine);
+  } finally {
+    await engine.stop();
+    temp.remove();
+  }
+}
+
+const killsEngine = ({ disturbance }: Plan) => disturbance.kind === 'engine_killed';
 
 const name = ({ fault, disturbance }: Plan) => `${JSON.stringify(fault)}, ${JSON.stringify(disturbance)}`;
 
@@ -56,13 +69,17 @@ it('exactly one pull request, whatever happens: random runs', { timeout: 600_000
   const pick = <T>(from: readonly T[]) => from[Math.floor(random() * from.length)] as T;
   const plans = Array.from({ length: count }, (): Plan => ({ fault: pick(FAULTS), disturbance: pick(DISTURBANCES) }));
   const failures: string[] = [];
-  const lane = (run: ForgeRun) => async () => {
-    for (let plan = plans.pop(); plan; plan = plans.pop()) {
+  const [killing, sparing] = [plans.filter(killsEngine), plans.filter((plan) => !killsEngine(plan))];
+  const lane = (from: Plan[]) => async (run: ForgeRun) => {
+    for (let plan = from.pop(); plan; plan = from.pop()) {
       const told = name(plan);
       await play(run, plan).catch((error: Error) => failures.push(`${told}: ${error.message}`));
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, () => inRun((run) => lane(run)())));
+  await Promise.all([
+    withEngine((engine) => inRun(lane(killing), engine)),
+    ...Array.from({ length: AT_ONCE - 1 }, () => inRun(lane(sparing))),
+  ]);
   console.log(`forge: ${count} runs in ${Math.round((Date.now() - begun) / 1_000)} s`);
   expect(failures, `FORGE_SEED=${seed}`).toEqual([]);
 });

@@ -26,7 +26,8 @@ export interface ForgePull {
 /** A code forge as far as pull requests go. It never refuses a second one of a branch: each would be counted. */
 export interface Forge {
   readonly url: string;
-  fault(branch: string, fault: ForgeFault): void;
+  /** `released`: the first request waits for that before anything becomes of it. */
+  fault(branch: string, fault: ForgeFault, released?: Promise<void>): void;
   /** From now on it can't say what a branch has. */
   forget(branch: string): void;
   pulls(branch: string): readonly ForgePull[];
@@ -43,6 +44,7 @@ export async function startForge(): Promise<Forge> {
   const pulls: ForgePull[] = [];
   const posts = new Map<string, number>();
   const faults = new Map<string, ForgeFault>();
+  const releases = new Map<string, Promise<void>>();
   const forgotten = new Set<string>();
   const working = new Map<string, Promise<void>[]>();
   const waiting: { readonly branch: string; readonly n: number; readonly go: () => void }[] = [];
@@ -59,6 +61,7 @@ export async function startForge(): Promise<Forge> {
     posts.set(head, count(head) + 1);
     for (const { branch, n, go } of waiting) if (branch === head && count(head) >= n) go();
     const fault = first ? (faults.get(head) ?? { kind: 'none' as const }) : { kind: 'none' as const };
+    if (first) await releases.get(head);
     switch (fault.kind) {
       case 'none':
         return answer(response, 201, shown(open(head, title)));
@@ -106,7 +109,10 @@ export async function startForge(): Promise<Forge> {
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    fault: (branch, fault) => void faults.set(branch, fault),
+    fault(branch, fault, released = Promise.resolve()) {
+      faults.set(branch, fault);
+      releases.set(branch, released);
+    },
     forget: (branch) => void forgotten.add(branch),
     pulls: (branch) => pulls.filter((pull) => pull.branch === branch),
     posts: count,
