@@ -36,13 +36,14 @@ function spellings(value: string): string[] {
 export interface Masker {
   text(text: string): string;
   bytes(bytes: Buffer): Buffer;
-  stream(): MaskStream;
+  stream(): MaskStream<Buffer>;
+  textStream(): MaskStream<string>;
 }
 
 /** For output that comes in pieces: what may be the beginning of a secret is held back. */
-export interface MaskStream {
-  write(chunk: Buffer): Buffer;
-  end(): Buffer;
+export interface MaskStream<Chunk> {
+  write(chunk: Chunk): Chunk;
+  end(): Chunk;
 }
 
 /** `secrets` is asked anew for each masking, since keys change while a worker runs. */
@@ -57,14 +58,22 @@ export function createMasker(secrets: () => readonly string[]): Masker {
       return Buffer.concat([stream.write(bytes), stream.end()]);
     },
     stream: () => maskStream(secrets()),
+    textStream: () => maskText(secrets()),
   };
 }
 
-function maskStream(secrets: readonly string[]): MaskStream {
+function maskStream(secrets: readonly string[]): MaskStream<Buffer> {
   // In Latin-1 each byte is one character, so any bytes pass unharmed.
-  const known = secrets.map((secret) => Buffer.from(secret).toString('latin1'));
-  const wanted = patternOf(known);
-  if (wanted === null) return { write: (chunk) => chunk, end: () => Buffer.alloc(0) };
+  const inner = maskText(secrets.map((secret) => Buffer.from(secret).toString('latin1')));
+  return {
+    write: (chunk) => Buffer.from(inner.write(chunk.toString('latin1')), 'latin1'),
+    end: () => Buffer.from(inner.end(), 'latin1'),
+  };
+}
+
+function maskText(secrets: readonly string[]): MaskStream<string> {
+  const wanted = patternOf(secrets);
+  if (wanted === null) return { write: (chunk) => chunk, end: () => '' };
   let held = '';
   const pass = (text: string, open: number) => {
     // A secret that is whole goes whole, though another may begin in it.
@@ -73,12 +82,12 @@ function maskStream(secrets: readonly string[]): MaskStream {
       if (index < from) from = Math.max(from, index + found.length);
     }
     held = text.slice(from);
-    return Buffer.from(text.slice(0, from).replaceAll(wanted, MASK), 'latin1');
+    return text.slice(0, from).replaceAll(wanted, MASK);
   };
   return {
     write(chunk) {
-      const text = held + chunk.toString('latin1');
-      return pass(text, openEnd(text, known));
+      const text = held + chunk;
+      return pass(text, openEnd(text, secrets));
     },
     end: () => pass(held, 0),
   };

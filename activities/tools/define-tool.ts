@@ -25,7 +25,7 @@ export interface ToolContext {
   /** Kept output of this tenant by the hash that its result names, or null. */
   readonly readBlob?: (hash: string) => Promise<Buffer | null>;
   /** Masks secrets in output that comes in pieces; what `run` returns is masked anyway. */
-  readonly maskStream?: () => MaskStream;
+  readonly maskStream?: () => MaskStream<Buffer>;
 }
 
 export interface ToolResult {

@@ -11,6 +11,7 @@ import type { HookEvent } from '../gate/hook-types.ts';
 import { beating, isCancelRequested } from '../heartbeat.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { ModelResult } from '../model/port.ts';
+import { sampleMasked } from '../secrets/mask-result.ts';
 import type { NewEvent } from '../store/events.ts';
 import { enterRun } from '../store/fence.ts';
 import { newId } from '../store/ids.ts';
@@ -92,7 +93,7 @@ async function ask(asking: Asking): Promise<CompactOutcome> {
   const context = Context.current();
   // A summary is nothing that anybody reads while it is written.
   const listener = { signal: context.cancellationSignal, onDelta: () => {} };
-  const result = await deps.model(plan.request.provider).sample(plan.request, listener);
+  const result = await sampleMasked(deps.model(plan.request.provider), deps.masker, plan.request, listener);
   if (result.kind === 'cut' && !isCancelRequested(context)) {
     throw ApplicationFailure.retryable(
       'This worker is going away; the summary is asked for again.',

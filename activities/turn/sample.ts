@@ -7,6 +7,7 @@ import { takeAnswer } from '../answer/take-answer.ts';
 import type { Deps } from '../deps.ts';
 import { beating, isCancelRequested } from '../heartbeat.ts';
 import type { ModelResult } from '../model/port.ts';
+import { sampleMasked } from '../secrets/mask-result.ts';
 import { enterRun } from '../store/fence.ts';
 import { newId } from '../store/ids.ts';
 import { ownerOf } from '../store/owners.ts';
@@ -72,7 +73,7 @@ async function ask(asking: Asking): Promise<SampleOutcome> {
   const context = Context.current();
   const at = { stream: plan.owner.stream, turn: plan.owner.id, step: request.step, attempt };
   const deltas = new DeltaWriter(deps.database.db, deps.notifier, at);
-  const result = await deps.model(plan.request.provider).sample(plan.request, {
+  const result = await sampleMasked(deps.model(plan.request.provider), deps.masker, plan.request, {
     signal: context.cancellationSignal,
     onDelta: (channel, chunk) => deltas.add(channel, chunk),
   });

@@ -58,6 +58,16 @@ describe('masking', () => {
     for (const secret of SECRETS) expect(whole.toString()).not.toContain(secret);
   });
 
+  it('finds the same in a text that comes in pieces', () => {
+    const text = 'abcdefg abcdefgh|abcdefghij|abcdefghijkl ghijk.(ü) xxxxxxxxxxx abcdefghijk.(ü)end abcd \u{1f600}';
+    for (const size of [1, 2, 5, 11, 200]) {
+      const stream = masker.textStream();
+      let shown = '';
+      for (let at = 0; at < text.length; at += size) shown += stream.write(text.slice(at, at + size));
+      expect(shown + stream.end()).toBe(masker.text(text));
+    }
+  });
+
   it('asks for the secrets anew', () => {
     let known: string[] = [];
     const changing = createMasker(() => known);
