@@ -127,6 +127,14 @@ const rules: Arbitrary<TurnRules> = record({
     }),
   ),
 });
+const AMPLE = { maxTokens: 40_000, maxMicroUsd: 400_000, maxRunningMs: 3_600_000 };
+/** Mostly ample; else one of them is tight. */
+const budgets = fc.oneof(
+  { weight: 6, arbitrary: fc.constant(AMPLE) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 4_000 }).map((maxTokens) => ({ ...AMPLE, maxTokens })) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 90_000 }).map((maxMicroUsd) => ({ ...AMPLE, maxMicroUsd })) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 60_000 }).map((maxRunningMs) => ({ ...AMPLE, maxRunningMs })) },
+);
 const verdicts = fc.constantFrom<NonNullable<Reply['structured']>[]>(
   { verdict: 'valid', results: 1 },
   { verdict: 'valid', results: 0 },
@@ -238,7 +246,7 @@ class World {
     this.#mood = pick(fc.constantFrom<Mood[]>, 'mixed', 'mixed', 'mixed', 'loop', 'talk', 'away');
     const opened = turn({
       rules: pick(() => rules),
-      limits: { maxSteps: pick(fc.nat, 14), maxTokens: 40_000, maxMicroUsd: 400_000, maxRunningMs: 3_600_000 },
+      limits: { maxSteps: pick(fc.nat, 14), ...pick(() => budgets) },
     });
     this.#state = pick(fc.nat, 3) === 0 ? frozen({ ...opened, phase: carriedPhase }) : opened;
   }

@@ -1,7 +1,6 @@
 import { endingCall } from '../../workflows/core/batch.ts';
 import { isDeepStrictEqual } from 'node:util';
-import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { apply } from '../../workflows/core/apply.ts';
 import { limitReached } from '../../workflows/core/limits.ts';
 import { nextStep } from '../../workflows/core/next-step.ts';
@@ -9,18 +8,9 @@ import { DEFAULT_PATIENCE as PATIENCE, POLICY } from '../../workflows/core/polic
 import type { CallRef } from '../../workflows/core/tools.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
 import { isWaiting, type BatchCall, type TurnState } from '../../workflows/core/turn-state.ts';
+import { always } from './always.ts';
 import { CANCELLED, frozen } from './fixtures.ts';
-import { type Heard, type Played, play } from './play.ts';
-
-/** Holds for whole turns against a world of chance: what fails is printed with its seed. */
-function always(name: string, holds: (played: Played) => void): void {
-  test(name, () => {
-    fc.assert(
-      fc.property(fc.gen(), (pick) => holds(play(pick))),
-      { numRuns: 250 },
-    );
-  });
-}
+import type { Heard } from './play.ts';
 
 always('a turn comes to exactly one end, by the first step that says finish', ({ steps, end }) => {
   expect(end).not.toBeNull();
