@@ -29,7 +29,7 @@ function failureOf(error: unknown, { activity, attempt }: FailedAttempt, log: Lo
     return ApplicationFailure.nonRetryable('This turn is not this run’s to move any more.', error.code);
   }
   if (error instanceof ChainBroken) {
-    return ApplicationFailure.nonRetryable('Messages of the transcript are missing.', 'context.broken');
+    return ApplicationFailure.nonRetryable('Messages of the transcript are missing.', error.code);
   }
   const fault = describe(error);
   log.warn({ activity, ...fault }, 'an activity failed');

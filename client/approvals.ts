@@ -31,7 +31,7 @@ export type ApprovalAnswered =
   | { readonly kind: 'recorded' }
   /** The first answer stands, and is told again. */
   | { readonly kind: 'answered_before'; readonly answer: ApprovalAnswer; readonly by: string | null }
-  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' | 'moved_on' | 'settled' }
+  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' | 'moved_on' | 'settled' | 'archived' }
   /** It asks for something else: an outcome is answered `happened`, `absent` or `again`, and nothing else is. */
   | { readonly kind: 'misfit'; readonly asks: Asked['kind'] };
 

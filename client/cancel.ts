@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { and, eq, sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
 import { recordEvents } from '../activities/store/events.ts';
-import { storableDeep } from '../activities/store/hash.ts';
 import { newId } from '../activities/store/ids.ts';
+import { markWithdrawn, type Withdrawal, withdrawnEvent } from '../activities/store/input-changes.ts';
 import { storeCancel } from '../activities/store/intake.ts';
-import { cancel, input, session } from '../activities/store/schema.ts';
+import { cancel, session } from '../activities/store/schema.ts';
 import type { ClientEngine } from './engine.ts';
 import { EngineAway, onStore } from './faults.ts';
 import { type FoundJob, findJob } from './read-jobs.ts';
@@ -70,32 +70,16 @@ async function earlierAnswer(db: Db, id: string): Promise<CancelledJob> {
   return row?.answer === 'took' || row?.answer === 'second' ? 'took_request' : 'already_ended';
 }
 
-interface Withdrawal {
-  readonly input: string;
-  readonly session: string;
-  readonly by: string;
-  readonly why: string | null;
-}
-
-/** Takes back an input whose turn has not opened, be it the job's own or what it goes on with. False: it has meanwhile. */
-async function withdraw(db: Db, asked: Withdrawal): Promise<boolean> {
-  const { input: inputId, session: sessionId, by, why } = storableDeep(asked);
+/**
+ * Takes back an input whose turn has not opened, whoever edits it, be it the job's own or what it goes on with. False:
+ * it has meanwhile.
+ */
+async function withdraw(db: Db, asked: Withdrawal & { readonly session: string }): Promise<boolean> {
   return await db.transaction(async (tx) => {
     // The same order of locks as the session's own look at its queue.
-    await tx.execute(sql`select 1 from ${session} where ${session.id} = ${sessionId} for no key update`);
-    const taken = await tx
-      .update(input)
-      .set({ status: 'withdrawn', droppedBy: by, droppedWhy: why, droppedAt: sql`clock_timestamp()` })
-      .where(and(eq(input.id, inputId), eq(input.status, 'queued')))
-      .returning({ id: input.id });
-    if (taken.length === 0) return false;
-    await recordEvents(tx, sessionId, [
-      {
-        key: `withdrawn/${inputId}`,
-        turn: null,
-        event: { kind: 'input.dropped', layer: 'driver', input: inputId, status: 'withdrawn', by, why },
-      },
-    ]);
+    await tx.execute(sql`select 1 from ${session} where ${session.id} = ${asked.session} for no key update`);
+    if (!(await markWithdrawn(tx, asked))) return false;
+    await recordEvents(tx, asked.session, [withdrawnEvent(asked)]);
     return true;
   });
 }

@@ -46,3 +46,12 @@ function isStoreOutage(error: unknown): boolean {
   }
   return false;
 }
+
+/** The session takes nothing. */
+export class SessionArchived extends Error {
+  override readonly name = 'SessionArchived';
+
+  constructor() {
+    super('The session is archived and takes nothing: unarchive it first, or fork it.');
+  }
+}

@@ -1,9 +1,9 @@
-import { sql } from 'drizzle-orm';
-import type { Db } from '../activities/store/database.ts';
 import { newId } from '../activities/store/ids.ts';
 import { storeOutsideEvent } from '../activities/store/outside-events.ts';
+import { isArchived } from '../activities/store/session-life.ts';
 import { type ApprovalDeps, tellAnswer } from './approvals.ts';
-import { onStore } from './faults.ts';
+import { onStore, SessionArchived } from './faults.ts';
+import { sessionOf } from './session-of.ts';
 
 /** Something that happened outside, for whoever waits for it by its name. */
 export interface OutsideEvent {
@@ -23,7 +23,10 @@ export interface ReportedEvent {
   readonly waits: number;
 }
 
-/** Delivers an event to every open wait for its name; `of` is a session or a job of it. Null: there is no such thing. */
+/**
+ * Delivers an event to every open wait for its name; `of` is a session or a job of it. Null: there is no such thing.
+ * Throws SessionArchived.
+ */
 export async function reportEvent(
   deps: ApprovalDeps,
   at: { readonly tenant: string; readonly of: string },
@@ -31,17 +34,9 @@ export async function reportEvent(
 ): Promise<ReportedEvent | null> {
   const session = await onStore(() => sessionOf(deps.db, at));
   if (session === null) return null;
+  if (await onStore(() => isArchived(deps.db, session))) throw new SessionArchived();
   const { id = newId('evt'), name, text = '', by } = event;
   const stored = await onStore(() => storeOutsideEvent(deps.db, { session, id, name: name.trim(), text, by }));
   await Promise.all(stored.answered.map((answered) => tellAnswer(deps, answered)));
   return { id, isNew: stored.isNew, waits: stored.waits };
-}
-
-async function sessionOf(db: Db, { tenant, of }: { tenant: string; of: string }): Promise<string | null> {
-  // No text with a NUL can be asked for.
-  if (of.includes('\0')) return null;
-  const { rows } = await db.execute<{ id: string }>(sql`
-    select s.id from pawl.session s where s.tenant = ${tenant}
-      and (s.id = ${of} or s.id = (select j.session from pawl.job j where j.id = ${of} and j.tenant = ${tenant}))`);
-  return rows[0]?.id ?? null;
 }

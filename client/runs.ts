@@ -14,9 +14,11 @@ import { ANSWER_LIMIT_MS, clientEngine, type ClientEngine, type EngineState } fr
 import { EngineAway, onStore } from './faults.ts';
 import { type PlanState, planSession } from './plan.ts';
 import { type FollowRequest, followJob, type RunEvent } from './follow.ts';
+import { type InputRuns, inputRuns } from './inputs.ts';
 import type { Job, JobEnd } from './job.ts';
 import { type OutsideEvent, reportEvent, type ReportedEvent } from './outside-events.ts';
 import { findJob, type JobPage, lastWords, listJobs, type ListRequest, openJobs } from './read-jobs.ts';
+import { type SessionRuns, sessionRuns } from './sessions.ts';
 import { type ShownJob, showJob } from './show.ts';
 import type { Why } from './why/report.ts';
 import { whyOf } from './why/why.ts';
@@ -45,7 +47,7 @@ export interface OpenJob {
 export type JobWithResult = Job & { readonly text: string | null; readonly cost: CostReport };
 
 /** Everything one can do with jobs. Another tenant's id looks like an unknown one: null. */
-export interface Runs {
+export interface Runs extends InputRuns, SessionRuns {
   submit(submission: Submission): Promise<Submitted>;
   get(tenant: string, job: string): Promise<JobWithResult | null>;
   list(tenant: string, request?: ListRequest): Promise<JobPage>;
@@ -65,7 +67,7 @@ export interface Runs {
     session: string,
     request: { readonly plan: boolean; readonly by: string },
   ): Promise<PlanState | null>;
-  /** Reports an event to a session (or to that of a job): it ends every open wait for its name. */
+  /** Reports an event to a session (or to that of a job): it ends every open wait for its name. Throws SessionArchived. */
   report(tenant: string, sessionOrJob: string, event: OutsideEvent): Promise<ReportedEvent | null>;
   ps(tenant: string): Promise<readonly OpenJob[]>;
   /** Throws StoreAway or EngineAway where one of the two does not answer. */
@@ -100,6 +102,8 @@ export function createRuns(options: RunsOptions): Runs {
     answer: (tenant, approval, reply) => replyToApproval({ db, engine }, { tenant, approval }, reply),
     plan: (tenant, session, request) => planSession(db, { tenant, session, ...request }),
     report: (tenant, of, event) => reportEvent({ db, engine }, { tenant, of }, event),
+    ...inputRuns({ db, engine }),
+    ...sessionRuns(db),
     async ps(tenant) {
       const jobs = await onStore(() => openJobs(db, tenant));
       return await inGroups(jobs, (job) => compare(engine, job));

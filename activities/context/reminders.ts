@@ -15,6 +15,10 @@ export const REMINDER_TEXTS: Readonly<Record<Reminder, string>> = {
   identical_steps: 'You are repeating the same calls. Do something different, or finish.',
   images_stripped:
     'The provider refused the request as too large. The images before this point are not shown to you any more.',
+  rewound:
+    'The conversation was taken back to this point; the world was not. The calls below were made after it and are not shown to you. What they did is still there: look before you do any of it again.',
+  forked:
+    'This conversation was forked here and goes on beside the other one, in the same workspace. The calls below were made after this point and are not shown to you. What they did is still there: look before you do any of it again.',
 };
 
 /** The sentence with what it is about, as far as the store knows it. */

@@ -3,6 +3,7 @@ import { isRemoteName } from '../mcp/names.ts';
 import { recordEvents } from '../store/events.ts';
 import { type Advance, advance } from '../store/queue.ts';
 import { blockInput, screeningFailures, type ToScreen } from '../store/screening.ts';
+import { repairSession } from './repair-session.ts';
 import { screenInput } from './screen-input.ts';
 
 export interface AdvanceRequest {
@@ -22,14 +23,25 @@ export async function advanceSession(deps: Deps, request: AdvanceRequest): Promi
   // A turn may open now: its list of tools is pinned with it.
   if (request.started === null) await deps.tools.refresh?.();
   const cleared = new Map<string, string>();
-  const screening = { has: deps.hooks.has, cleared };
+  const beyondRepair = new Set<string>();
+  const screening = { has: deps.hooks.has, cleared, beyondRepair };
   const describe = (names: readonly string[]) => deps.tools.describe(names.filter((name) => isThere(deps, name)));
   for (;;) {
     const { next, stream } = await advance(db, request.session, request.started, describe, screening);
     if (stream !== null) deps.notifier.moved(stream);
     deps.reporter.wake();
-    if (next.kind !== 'screen') return next;
-    await screen(deps, request.session, next, cleared);
+    switch (next.kind) {
+      case 'screen':
+        await screen(deps, request.session, next, cleared);
+        break;
+      case 'repair':
+        // One try: what is still open then is repaired in each request instead.
+        beyondRepair.add(next.head);
+        await repairSession(deps, { session: request.session, head: next.head });
+        break;
+      default:
+        return next;
+    }
   }
 }
 

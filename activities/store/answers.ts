@@ -28,7 +28,7 @@ export type Answered =
   | { readonly kind: 'late'; readonly session: string }
   /** It has its answer already; that one stands, and is told again. */
   | { readonly kind: 'answered_before'; readonly answer: ApprovalAnswer; readonly by: string | null }
-  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' | 'moved_on' | 'settled' }
+  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' | 'moved_on' | 'settled' | 'archived' }
   /** Not an answer to what was asked. */
   | { readonly kind: 'misfit'; readonly asks: Asked['kind'] }
   | { readonly kind: 'unknown' };
@@ -39,6 +39,7 @@ export async function answerApproval(db: Db, tenant: string, id: string, given: 
     const wait = await lockWait(tx, id);
     if (wait?.tenant !== tenant) return { kind: 'unknown' };
     if (wait.answer) return { kind: 'answered_before', answer: wait.answer, by: wait.by };
+    if (wait.isArchived) return { kind: 'stale', why: 'archived' };
     const answer = outcomeAnswer(given.answer);
     if (wait.kind !== 'outcome' && answer !== null) return { kind: 'misfit', asks: wait.kind };
     if (answer === null) return await answerWait(tx, wait, given);
@@ -72,6 +73,8 @@ export interface Wait extends Record<string, unknown> {
   readonly end: EndReason | null;
   readonly endDetail: EndDetail | null;
   readonly isLast: boolean;
+  /** Its session takes nothing. */
+  readonly isArchived: boolean;
 }
 
 /** The turn before its session before the approval, as the turn's own activities and the session's look lock them. */
@@ -94,7 +97,10 @@ export const selectWaits = sql`
   select a.id, a.asked->>'kind' as kind, a.asked->>'onExpiry' as "onExpiry", a.asked->>'tool' as tool, a.answer,
          a.answered_by as by, a.call, a.turn, t.session, s.tenant, a.expires_at <= clock_timestamp() as "isExpired",
          a.settled_at is not null as "isConcluded", t.end_reason as end, t.end_detail as "endDetail",
-         not exists (select from pawl.turn later where later.session = t.session and later.n > t.n) as "isLast"
+         not exists (select from pawl.turn later where later.session = t.session and later.n > t.n)
+           -- Rewound: what it was asked about is not in front of the model any more.
+           and (t.ended_at is null or s.head = t.head) as "isLast",
+         s.state = 'archived' as "isArchived"
   from pawl.approval a join pawl.turn t on t.id = a.turn join pawl.session s on s.id = t.session`;
 
 /** For a wait whose turn (if it is open), session and row are locked. */
@@ -148,8 +154,8 @@ async function keepAnswer(tx: Tx, { id }: Wait, given: NewAnswer, input: string 
  */
 export async function closeForgotten(db: Db, keptMs: number): Promise<readonly string[]> {
   const { rows } = await db.execute<{ id: string }>(sql`
-    select a.id from pawl.approval a join pawl.turn t on t.id = a.turn
-    where a.answer is null and t.end_reason = 'BLOCKED' and a.asked->>'kind' <> 'outcome'
+    select a.id from pawl.approval a join pawl.turn t on t.id = a.turn join pawl.session s on s.id = t.session
+    where a.answer is null and s.state = 'open' and t.end_reason = 'BLOCKED' and a.asked->>'kind' <> 'outcome'
       and t.ended_at < clock_timestamp() - make_interval(secs => ${keptMs / 1_000}) limit 100`);
   const told: string[] = [];
   for (const { id } of rows) {

@@ -6,7 +6,7 @@ import { approval, call, turn } from './schema.ts';
 /** The call whose late yes opened this turn; one that came to any turn but the next allows nothing. */
 export async function carriedBy(
   tx: Tx,
-  open: Pick<typeof turn.$inferSelect, 'session' | 'n' | 'input'>,
+  open: Pick<typeof turn.$inferSelect, 'session' | 'n' | 'input' | 'baseHead'>,
 ): Promise<CarriedCall | null> {
   const [found] = await tx
     .select({ call })
@@ -20,6 +20,8 @@ export async function carriedBy(
         sql`${approval.asked}->>'kind' = 'permission'`,
         eq(turn.session, open.session),
         eq(turn.n, open.n - 1),
+        // Rewound meanwhile: the yes was given for another situation.
+        eq(turn.head, open.baseHead),
       ),
     );
   if (!found) return null;

@@ -126,39 +126,73 @@ export interface NewInput {
   readonly sender: string | null;
 }
 
-/** Stores an input for a session; the same id again is the same input. `full`: too many wait. */
-export async function storeInput(db: Db, request: NewInput): Promise<'accepted' | 'known' | 'full'> {
+export type InputStored =
+  | 'accepted'
+  /** This id had brought it before. */
+  | 'known'
+  /** This id had brought something else before. */
+  | 'conflict'
+  | 'archived'
+  /** Too many wait. */
+  | 'full';
+
+/** Stores an input for a session; the same id again is the same input, whatever has become of it. */
+export async function storeInput(db: Db, request: NewInput): Promise<InputStored> {
   return await db.transaction(async (tx) => {
     // Senders to one session count one after another, so that the last place is given once.
-    await tx.select({ id: session.id }).from(session).where(eq(session.id, request.session)).for('no key update');
-    const waiting = await tx.$count(input, and(eq(input.session, request.session), inArray(input.status, ['queued'])));
-    const stored = waiting >= POLICY.session.queueMax ? [] : await insertInput(tx, request);
-    if (stored.length > 0) {
-      await recordEvents(tx, request.session, [
-        {
-          key: `input/${request.id}`,
-          turn: null,
-          event: { kind: 'input.accepted', layer: 'driver', input: request.id, source: request.kind },
-        },
-      ]);
-      return 'accepted';
+    const [owner] = await tx
+      .select({ state: session.state })
+      .from(session)
+      .where(eq(session.id, request.session))
+      .for('no key update');
+    const fingerprint = fingerprintOf(request);
+    const [known] = await tx.select().from(input).where(eq(input.id, request.id));
+    if (known) {
+      const before = known.fingerprint ?? fingerprintOf({ ...known, text: known.body });
+      return before === fingerprint ? 'known' : 'conflict';
     }
-    const [known] = await tx.select({ id: input.id }).from(input).where(eq(input.id, request.id));
-    return known ? 'known' : 'full';
+    if (owner?.state === 'archived') return 'archived';
+    const waiting = await tx.$count(input, and(eq(input.session, request.session), eq(input.status, 'queued')));
+    if (waiting >= POLICY.session.queueMax) return 'full';
+    const stored = await insertInput(tx, { ...request, fingerprint });
+    if (stored.length === 0) return 'conflict';
+    const { id, kind: source, sender: by } = request;
+    await recordEvents(tx, request.session, [
+      {
+        key: `input/${id}`,
+        turn: null,
+        event: { kind: 'input.accepted', layer: 'driver', input: id, source, by },
+      },
+    ]);
+    return 'accepted';
   });
+}
+
+function fingerprintOf({ session: owner, kind, text }: Pick<NewInput, 'session' | 'kind' | 'text'>): string {
+  return contentHash([owner, kind, storable(text)]);
 }
 
 /** `turn`: it is handed to that running turn directly; `continues`: the work of that ended turn goes on with it. */
 export async function insertInput(
   tx: Tx,
-  request: NewInput & { readonly turn?: string; readonly continues?: string },
+  request: NewInput & { readonly turn?: string; readonly continues?: string; readonly fingerprint?: string },
 ): Promise<readonly { id: string }[]> {
-  const { id, session: owner, kind, text, sender, turn: running, continues } = request;
+  const { id, session: owner, kind, text, sender, turn: running, continues, fingerprint } = request;
   const bound =
     running === undefined ? {} : { status: 'forwarded' as const, turn: running, dispatchedAt: sql`clock_timestamp()` };
   return await tx
     .insert(input)
-    .values({ id, session: owner, kind, class: classOf(kind), body: storable(text), sender, continues, ...bound })
+    .values({
+      id,
+      session: owner,
+      kind,
+      class: classOf(kind),
+      body: storable(text),
+      sender,
+      continues,
+      fingerprint,
+      ...bound,
+    })
     .onConflictDoNothing()
     .returning({ id: input.id });
 }

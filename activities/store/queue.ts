@@ -12,6 +12,7 @@ import { carriedBy } from './carried.ts';
 import { agentOf } from './definitions.ts';
 import { contentHash } from './hash.ts';
 import { reportRest, reportStart } from './session-reports.ts';
+import { endsOpen, type ToRepair } from './repair.ts';
 import { rulesOf, schemaFor } from './rules-of-turn.ts';
 import { firstToScreen, isTypedAnswer, type Screening, type ToScreen, toScreen, UNSCREENED } from './screening.ts';
 import { reportLateDenials } from './late-denials.ts';
@@ -43,7 +44,7 @@ export type Advance =
 
 /** `stream`: where its events went; null for a session that the store does not know. */
 export interface Advanced {
-  readonly next: Advance | ToScreen;
+  readonly next: Advance | ToScreen | ToRepair;
   readonly stream: string | null;
 }
 
@@ -78,7 +79,7 @@ interface Looking {
   readonly screening: Screening;
 }
 
-async function look(tx: Tx, at: Looking): Promise<Advance | ToScreen> {
+async function look(tx: Tx, at: Looking): Promise<Advance | ToScreen | ToRepair> {
   const { row, started, screening } = at;
   await acknowledge(tx, `session:${row.id}`);
   const [last] = await tx.select().from(turn).where(eq(turn.session, row.id)).orderBy(desc(turn.n)).limit(1);
@@ -148,7 +149,7 @@ function unlocked() {
 }
 
 /** A late yes before the session goes on without it, left-over steering, people, wake-ups; first in first out in each. */
-async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<OpenTurn | ToScreen | null> {
+async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<OpenTurn | ToScreen | ToRepair | null> {
   const { row, describe, screening } = at;
   const wasStopped = last?.endReason === 'ABORTED' && last.endDecidedBy === 'user';
   const mayStart = wasStopped ? notInArray(input.kind, [...BACKGROUND]) : undefined;
@@ -162,6 +163,8 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
   const { row: next } = found;
   const unseen = toScreen(found, row, null, screening) ?? (await firstToScreen(tx, row, null, screening));
   if (unseen) return unseen;
+  if (!screening.beyondRepair?.has(row.head) && (await endsOpen(tx, row.head)))
+    return { kind: 'repair', head: row.head };
   const n = (last?.n ?? 0) + 1;
   const pinned = await agentOf(tx, row.agent);
   const tools = await storeToolList(tx, describe(pinned.tools));

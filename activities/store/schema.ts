@@ -135,6 +135,9 @@ export const session = pawl.table(
     eventSeq: int8('event_seq').notNull().default(0),
     state: text('state').$type<'open' | 'archived'>().notNull().default('open'),
     title: text('title'),
+    /** Where a fork was taken: the session, and the message that was its head. */
+    forkedFrom: text('forked_from'),
+    forkedAt: text('forked_at'),
     /** While set, only readers and writes to the plan file run. */
     plan: boolean('plan').notNull().default(false),
     workspaceKind: text('workspace_kind').$type<'host' | 'shared'>().notNull(),
@@ -158,6 +161,8 @@ export const input = pawl.table(
     body: text('body').notNull(),
     /** Who sent it: a token, a person, a goal. */
     sender: text('sender'),
+    /** Hash of what came in under this id; the body may be edited since. */
+    fingerprint: text('fingerprint'),
     status: text('status').$type<InputStatus>().notNull().default('queued'),
     /** The turn it was promoted for or forwarded to. */
     turn: text('turn'),

@@ -20,6 +20,8 @@ export const isTypedAnswer = sql<boolean>`(pawl.input.kind = 'call_back' and paw
 export interface Screening {
   has(event: HookEvent, tool?: string): boolean;
   readonly cleared: ReadonlyMap<string, string>;
+  /** Heads whose open calls nobody can give results: a turn opens on them as they are. */
+  readonly beyondRepair?: ReadonlySet<string>;
 }
 
 export const UNSCREENED: Screening = { has: () => false, cleared: new Map() };

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Message } from '../../workflows/core/transcript.ts';
 import type { Db, Tx } from './database.ts';
-import { messageHash, storableDeep } from './hash.ts';
+import { messageHash, rootHash, storableDeep } from './hash.ts';
 import { message as messageTable } from './schema.ts';
 
 /** A message in its place on a chain. */
@@ -48,6 +48,31 @@ function bytesOf({ tokens }: Link): number {
   return LINK_OVERHEAD_BYTES + tokens * 4;
 }
 
+/** A chain that can't be read to its beginning: nobody can say any more what the conversation was. */
+export class ChainBroken extends Error {
+  override readonly name = 'ChainBroken';
+  readonly code: 'context.unknown_head' | 'context.missing_parent';
+
+  constructor(code: ChainBroken['code']) {
+    super(code);
+    this.code = code;
+  }
+}
+
+/** The same as `loadChain`; throws where `head` names neither a message nor the empty chain of this session, too. */
+export async function loadOwnChain(
+  db: Db | Tx,
+  cache: ChainCache,
+  owner: { readonly tenant: string; readonly session: string },
+  head: string,
+): Promise<readonly Link[]> {
+  const chain = await loadChain(db, cache, head);
+  if (chain.length === 0 && head !== rootHash(owner.tenant, owner.session)) {
+    throw new ChainBroken('context.unknown_head');
+  }
+  return chain;
+}
+
 /**
  * The chain that ends in `head`, oldest first: from the oldest message on that the newest compaction kept. The
  * compaction lies in its place on the chain, behind what it kept. Throws ChainBroken where a message is missing.
@@ -70,18 +95,13 @@ export async function loadChain(db: Db | Tx, cache: ChainCache, head: string): P
     at = last === undefined || last.depth <= oldestDepth ? null : last.parent;
   }
   const oldest = chain[chain.length - 1];
-  if (oldest && oldest.depth > oldestDepth) throw new ChainBroken();
+  if (oldest && oldest.depth > oldestDepth) throw new ChainBroken('context.missing_parent');
   chain.reverse();
   cache.add(chain);
   return chain;
 }
 
 const READ_AT_ONCE = 200;
-
-/** Somebody took messages out of the store: nobody can say any more what the conversation was. */
-export class ChainBroken extends Error {
-  override readonly name = 'ChainBroken';
-}
 
 /** Newest first, as far as a compaction; empty at the root. */
 async function readBack(db: Db | Tx, from: string, oldestDepth: number): Promise<readonly Link[]> {

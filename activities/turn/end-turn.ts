@@ -10,7 +10,7 @@ import type { Tx } from '../store/database.ts';
 import { enterRun, FenceRefused, type FencedTurn, lockTurn, readTurn, sessionEndedBy } from '../store/fence.ts';
 import { lateYesOf } from '../store/inputs.ts';
 import { readResults } from '../store/samples.ts';
-import { ancestorsAmong, ChainBroken, type Link, loadChain } from '../store/transcript.ts';
+import { ancestorsAmong, ChainBroken, type Link, loadOwnChain } from '../store/transcript.ts';
 import { type EndAuthor, HeadMoved, type TurnEnding, writeEnd } from '../store/turn-end.ts';
 import { batchEnded } from './batch-end.ts';
 import { continuationText } from './continuation-text.ts';
@@ -67,7 +67,7 @@ export type EndFacts = Pick<TurnEnding, 'end' | 'step' | 'author' | 'recordedBy'
 /** The end transaction with everything the transcript is still owed; shared by the turn and by recovery. */
 export async function writeTurnEnd(
   deps: Deps,
-  owner: Pick<FencedTurn, 'id' | 'head' | 'stream'>,
+  owner: Pick<FencedTurn, 'id' | 'head' | 'stream' | 'tenant' | 'session'>,
   facts: EndFacts,
   lock: (tx: Tx) => Promise<FencedTurn>,
 ): Promise<void> {
@@ -75,7 +75,7 @@ export async function writeTurnEnd(
   const directive = await continuationText(db, owner.id, facts.end);
   let { head } = owner;
   for (;;) {
-    const chain = await chainIfWhole(deps, head);
+    const chain = await chainIfWhole(deps, owner, head);
     const { owed, batchEnd } = chain ? await owedAtEnd(deps, owner.id, chain, facts.end) : NOTHING_OWED;
     try {
       const end = withTodos(facts.end, chain ?? []);
@@ -94,9 +94,13 @@ export async function writeTurnEnd(
 const NOTHING_OWED = { owed: [], batchEnd: null } as const;
 
 /** Null: it has a hole. Such a turn ends all the same. */
-async function chainIfWhole({ database, chains }: Deps, head: string): Promise<readonly Link[] | null> {
+async function chainIfWhole(
+  { database, chains }: Deps,
+  owner: Pick<FencedTurn, 'tenant' | 'session'>,
+  head: string,
+): Promise<readonly Link[] | null> {
   try {
-    return await loadChain(database.db, chains, head);
+    return await loadOwnChain(database.db, chains, owner, head);
   } catch (error) {
     if (error instanceof ChainBroken) return null;
     throw error;

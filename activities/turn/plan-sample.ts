@@ -17,7 +17,7 @@ import type { TurnOwner } from '../store/owners.ts';
 import { readInputs } from '../store/inputs.ts';
 import { readResults } from '../store/samples.ts';
 import type { OutputSchema, StoredAgent, StoredTool } from '../store/schema.ts';
-import { ancestorsAmong, chainOn, type Link, loadChain } from '../store/transcript.ts';
+import { ancestorsAmong, chainOn, type Link, loadOwnChain } from '../store/transcript.ts';
 import { readOutput } from '../tools/read-output.ts';
 import { batchEnded } from './batch-end.ts';
 import { dueReminders } from './due-reminders.ts';
@@ -56,7 +56,7 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
   const [agent, tools, chain, pinned] = await Promise.all([
     agentOf(db, request.agent),
     toolsOf(db, request.tools),
-    loadChain(db, deps.chains, request.head),
+    loadOwnChain(db, deps.chains, owner, request.head),
     owner.outputSchema === null ? null : schemaOf(db, owner.outputSchema),
   ]);
   const results = request.results > 0 ? await resultsOf(deps, request, chain) : [];

@@ -37,6 +37,7 @@ function approvalLine({ id, asked, turn, expiresAt }: OpenApproval, nowMs: numbe
 const STALE = {
   expired: 'its time is over, and the agent was told so; an outcome can be answered again once its turn has ended',
   turn_ended: 'its turn has ended',
+  archived: 'its session is archived; `pawl unarchive` it first',
   settled: 'it has become known meanwhile what became of the call',
   moved_on: 'the session has gone on without it; the agent may ask again',
 } as const;

@@ -6,6 +6,7 @@ import { readSchema } from './read-schema.ts';
 import type { Output } from './output.ts';
 import { migrate, serve, work } from './serve.ts';
 import { plan } from './session-commands.ts';
+import { addQueueCommands, addSessionLifeCommands } from './session-program.ts';
 import { up } from './up.ts';
 
 /** The command line as commander wants it; `done` gets the exit code of the command that ran. */
@@ -16,6 +17,8 @@ export function buildProgram(output: Output, done: (code: number) => void): Comm
   addApprovalCommands(program, output, done);
   addOutcomeCommand(program, output, done);
   addSessionCommands(program, output, done);
+  addQueueCommands(program, output, done);
+  addSessionLifeCommands(program, output, done);
   addReport(program, output, done);
   addServers(program, output, done);
   return program;

@@ -3,13 +3,15 @@ import type { ErrorHandler, MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
 import type { Logger } from 'pino';
-import { BadPosition, EngineAway, StoreAway } from '../faults.ts';
+import { BadPosition, EngineAway, SessionArchived, StoreAway } from '../faults.ts';
 import type { Runs } from '../runs.ts';
 import { addApprovalRoutes } from './approvals.ts';
 import { guardHost } from './guard.ts';
+import { addInputRoutes } from './inputs.ts';
 import { addJobRoutes } from './jobs.ts';
 import type { App } from './open-app.ts';
 import { problem } from './problem.ts';
+import { addSessionLifeRoutes } from './session-life.ts';
 import { addSessionRoutes } from './sessions.ts';
 import { refuseFault } from './refuse-fault.ts';
 
@@ -38,6 +40,8 @@ export function createApp(runs: Runs, options: AppOptions = {}): App {
   addJobRoutes(app, runs, { tenant, heartbeatMs: options.heartbeatMs ?? HEARTBEAT_MS });
   addApprovalRoutes(app, runs, tenant);
   addSessionRoutes(app, runs, tenant);
+  addInputRoutes(app, runs, tenant);
+  addSessionLifeRoutes(app, runs, tenant);
   app.get('/healthz', async (c) => {
     await runs.check();
     return c.json({ status: 'ok' });
@@ -68,6 +72,18 @@ const METHODS = [
   ['/v1/approvals/:id', 'POST'],
   ['/v1/sessions/:id/plan', 'PUT'],
   ['/v1/sessions/:id/events/:name', 'POST'],
+  ['/v1/sessions', 'GET'],
+  ['/v1/sessions/:id', 'GET'],
+  ['/v1/sessions/:id/messages', 'GET'],
+  ['/v1/sessions/:id/inputs', 'GET, POST'],
+  ['/v1/sessions/:id/fork', 'POST'],
+  ['/v1/sessions/:id/rewind', 'POST'],
+  ['/v1/sessions/:id/title', 'PUT'],
+  ['/v1/sessions/:id/archived', 'PUT'],
+  ['/v1/inputs/:id', 'PUT'],
+  ['/v1/inputs/:id/withdraw', 'POST'],
+  ['/v1/inputs/:id/lock', 'PUT'],
+  ['/v1/inputs/:id/unlock', 'POST'],
 ] as const;
 
 /** A page of another site can send any other type without asking the browser for leave. */
@@ -82,6 +98,7 @@ function toProblem(log: AppOptions['log']): ErrorHandler {
   return (error, c) => {
     if (error instanceof EngineAway) return problem('engine-away', error.message);
     if (error instanceof StoreAway) return problem('store-away', error.message);
+    if (error instanceof SessionArchived) return problem('session-archived', error.message);
     if (error instanceof BadPosition) return problem('bad-position', error.message);
     if (error instanceof HTTPException && error.res) return error.res;
     if (error instanceof HTTPException && error.status === 400) {

@@ -32,5 +32,6 @@ const STALE = {
     'its turn has ended.',
   turn_ended: 'The turn that asked has ended, so the answer would change nothing.',
   moved_on: 'The session has gone on without it, so the call will not run; the agent may ask again.',
+  archived: 'Its session is archived and takes nothing: unarchive it first.',
   settled: 'It has become known meanwhile what became of the call; there is nothing left to answer.',
 } as const;

@@ -12,19 +12,27 @@ const PROBLEMS = {
   'not-found': { status: 404, title: 'There is no such thing' },
   'unknown-job': { status: 404, title: 'There is no such job' },
   'unknown-session': { status: 404, title: 'There is no such session' },
+  'unknown-input': { status: 404, title: 'There is no such input' },
   'unknown-turn': { status: 404, title: 'There is no such turn' },
   'unknown-approval': { status: 404, title: 'There is no such approval' },
   'method-not-allowed': { status: 405, title: 'This address does not know that method' },
   'key-conflict': { status: 409, title: 'The Idempotency-Key was used for another body' },
   'approval-stale': { status: 409, title: 'The approval can’t be answered any more' },
+  'input-conflict': { status: 409, title: 'The id was used for something else' },
+  'input-taken': { status: 409, title: 'The input can’t be changed any more' },
+  'input-locked': { status: 409, title: 'Somebody else edits the input' },
+  'session-busy': { status: 409, title: 'The session is not at rest' },
+  'session-archived': { status: 409, title: 'The session is archived' },
   'too-large': { status: 413, title: 'The body is too large' },
   'not-json-type': { status: 415, title: 'The Content-Type is not JSON' },
   'answer-misfit': { status: 422, title: 'The answer is not one to what was asked' },
   'bad-body': { status: 422, title: 'The body does not fit the schema' },
+  'unknown-message': { status: 422, title: 'The session has no such message' },
   'unknown-agent': { status: 422, title: 'There is no such agent' },
   'budget-refused': { status: 422, title: 'The budget cannot be kept' },
   'schema-refused': { status: 422, title: 'The output schema cannot be used' },
   'workspace-refused': { status: 422, title: 'The workspace cannot be used' },
+  'queue-full': { status: 429, title: 'Too many inputs wait' },
   internal: { status: 500, title: 'A fault of our own' },
   'engine-away': { status: 503, title: 'The engine cannot be reached' },
   'store-away': { status: 503, title: 'The store cannot be reached' },
@@ -44,14 +52,16 @@ export const ProblemSchema = z
 
 type Problem = z.infer<typeof ProblemSchema>;
 
-const RETRY_AFTER_S = 2;
+/** By status, in seconds: a queue is not empty again as soon as a server is back. */
+const RETRY_AFTER_S: Readonly<Record<number, number>> = { 429: 30, 503: 2 };
 
 /** Answers with a problem document. `detail` says what to do; it never quotes an error. */
 export function problem(name: ProblemName, detail: string, more: Pick<Problem, 'job'> = {}): Response {
   const { status, title } = PROBLEMS[name];
   const body: Problem = { type: `urn:pawl:problem:${name}`, title, status, detail, ...more };
   const headers = new Headers({ 'content-type': 'application/problem+json' });
-  if (status === 503) headers.set('retry-after', String(RETRY_AFTER_S));
+  const retryAfter = RETRY_AFTER_S[status];
+  if (retryAfter !== undefined) headers.set('retry-after', String(retryAfter));
   return new Response(JSON.stringify(body), { status, headers });
 }
 

@@ -26,12 +26,12 @@ import {
 } from './schemas.ts';
 import { WhySchema } from './why-schema.ts';
 
-const json = <S extends z.ZodType>(description: string, schema: S) => ({
+export const json = <S extends z.ZodType>(description: string, schema: S) => ({
   description,
   content: { 'application/json': { schema } },
 });
 
-const problems = (...statuses: readonly number[]) =>
+export const problems = (...statuses: readonly number[]) =>
   Object.fromEntries(
     [...statuses, 403, 500, 503].map((status) => [
       status,

@@ -16,6 +16,6 @@ export function addSessionRoutes(app: App, runs: Runs, tenant: string): void {
   });
 }
 
-function unknownSession(): never {
+export function unknownSession(): never {
   refuse('unknown-session', 'Check the id; a job names its session, and sessions of others are not shown.');
 }

@@ -97,7 +97,7 @@ const ADVICE: Table = {
     },
     context_unusable: {
       means: 'The conversation cannot be sent to the model any more.',
-      now: 'Hand in what is left as a new job.',
+      now: 'Rewind the session to an earlier message (`pawl messages <session>` lists them), or hand in what is left as a new job.',
     },
     storage: {
       means: 'The store refused a write.',

@@ -102,7 +102,10 @@ export type Reminder =
   | 'stop_gate'
   | 'token_target'
   | 'identical_steps'
-  | 'images_stripped';
+  | 'images_stripped'
+  /** Put there when a session is rewound or forked, never by a turn. */
+  | 'rewound'
+  | 'forked';
 
 /** Budgets of recovery: each its own, using one up never touches another. */
 export interface Tries {

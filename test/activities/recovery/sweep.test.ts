@@ -1,13 +1,15 @@
-import { sql } from 'drizzle-orm';
+import { inArray, isNull, sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Deps } from '../../../activities/deps.ts';
 import type { Engine } from '../../../activities/engine/port.ts';
 import { sweep } from '../../../activities/recovery/sweep.ts';
+import { lockInput } from '../../../activities/store/input-changes.ts';
+import { input, turn } from '../../../activities/store/schema.ts';
 import { createRegistry } from '../../../activities/tools/registry.ts';
 import { POLICY } from '../../../workflows/core/policy.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
-import { seedTurn } from '../store/seed.ts';
+import { next, seedJob, seedTurn, send } from '../store/seed.ts';
 
 let at: TestDatabase;
 beforeAll(async () => {
@@ -42,37 +44,75 @@ async function copyTurn(from: { readonly session: string; readonly turn: string 
   );
 }
 
-// Trap: a look that takes the first few hundred that come up never sees those behind them.
-test('every open turn is looked at once in a round, however many there are', async () => {
-  const first = await seedTurn(at.db);
-  await copyTurn(first, MANY - 1);
-  const asked: string[] = [];
-  const never = () => Promise.reject(new Error('nobody asked for this'));
+const never = () => Promise.reject(new Error('nobody asked for this'));
+
+/** What a sweep needs, around an engine of which the test says what it does. */
+function depsWith(part: Partial<Engine>): Deps {
   const engine: Engine = {
     isCurrentRun: never,
     cancelAuthor: never,
     requestCancel: never,
     answerWaits: never,
     look: never,
+    fateOf: () => Promise.resolve({ kind: 'running' }),
+    ...part,
+  };
+  const log = pino({ level: 'silent' });
+  return { database: at, engine, tools: createRegistry([]), reporter: { wake() {} }, log } as unknown as Deps;
+}
+
+// Nobody may be stuck behind somebody who went away in the middle of an edit.
+test('a lock that is over wakes the queue, idle or with a turn that the input would join; a live one does not', async () => {
+  const by = (input: string) => ({ tenant: 'default', input, by: 'bob' });
+  const idle = await seedJob(at.db);
+  const busy = await seedTurn(at.db);
+  const steer = await send(at.db, busy.session, 'steer');
+  const prompt = await send(at.db, busy.session, 'prompt');
+  const inputs = [idle.input, steer, prompt];
+  const mine = inArray(input.id, inputs);
+  await at.db
+    .update(input)
+    .set({ createdAt: new Date(Date.now() - 60_000), dispatchedAt: new Date() })
+    .where(mine);
+  for (const each of inputs) await lockInput(at.db, by(each));
+  const told: string[] = [];
+  const deps = depsWith({ look: (session) => Promise.resolve(void told.push(session)) });
+  await sweep(deps, null);
+  expect(told).toEqual([]);
+  await at.db
+    .update(input)
+    .set({ editLockUntil: new Date(Date.now() - 1_000) })
+    .where(mine);
+  await sweep(deps, null);
+  expect(told.toSorted()).toEqual([idle.session, busy.session].toSorted());
+  // The turn has it now; the prompt waits for idle as any other does, and nobody is told of it again and again.
+  expect(await next(at.db, busy.session, busy.turn)).toMatchObject({ kind: 'running', forward: [steer] });
+  expect(await next(at.db, idle.session)).toMatchObject({ kind: 'start' });
+  told.length = 0;
+  await sweep(deps, null);
+  expect(told).toEqual([]);
+});
+
+// Trap: a look that takes the first few hundred that come up never sees those behind them.
+test('every open turn is looked at once in a round, however many there are', async () => {
+  const first = await seedTurn(at.db);
+  await copyTurn(first, MANY - 1);
+  const asked: string[] = [];
+  const deps = depsWith({
     fateOf: (id) => {
       asked.push(id);
       return Promise.resolve({ kind: 'running' });
     },
-  };
-  const deps = {
-    database: at,
-    engine,
-    tools: createRegistry([]),
-    reporter: { wake() {} },
-    log: pino({ level: 'silent' }),
-  };
+  });
   const places: (string | null)[] = [];
   let after: string | null = null;
   do {
-    ({ after } = await sweep(deps as unknown as Deps, after));
+    ({ after } = await sweep(deps, after));
     places.push(after);
   } while (after !== null);
   expect(places).toEqual([expect.any(String), expect.any(String), null]);
-  expect(asked).toHaveLength(MANY);
-  expect(new Set(asked).size).toBe(MANY);
+  const open = await at.db.$count(turn, isNull(turn.endedAt));
+  expect(open).toBeGreaterThanOrEqual(MANY);
+  expect(asked).toHaveLength(open);
+  expect(new Set(asked).size).toBe(open);
 });

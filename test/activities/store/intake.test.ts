@@ -86,6 +86,19 @@ describe('an input', () => {
     expect(await kinds(at.db, owner)).toEqual(['job.submitted', 'input.accepted']);
   });
 
+  // Cases 45: an id that is there is never overwritten, whatever has become of what it named.
+  test('the same id with another text is a conflict, also when the first one was edited meanwhile', async () => {
+    const { session: owner } = await seedJob(at.db);
+    const request = { id: id('in'), session: owner, kind: 'prompt', text: 'one', sender: null } as const;
+    expect(await storeInput(at.db, request)).toBe('accepted');
+    expect(await storeInput(at.db, { ...request, text: 'two' })).toBe('conflict');
+    await at.db.update(input).set({ body: 'two' }).where(eq(input.id, request.id));
+    expect(await storeInput(at.db, request)).toBe('known');
+    expect(await storeInput(at.db, { ...request, text: 'two' })).toBe('conflict');
+    const elsewhere = (await seedJob(at.db)).session;
+    expect(await storeInput(at.db, { ...request, session: elsewhere })).toBe('conflict');
+  });
+
   test('people and wake-ups are two classes', async () => {
     const { session: owner } = await seedJob(at.db);
     for (const kind of ['prompt', 'steer', 'call_back', 'agent_end', 'directive', 'wake'] as const) {

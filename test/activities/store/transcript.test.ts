@@ -1,5 +1,5 @@
-import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Db } from '../../../activities/store/database.ts';
 import { rootHash } from '../../../activities/store/hash.ts';
 import {
@@ -8,6 +8,7 @@ import {
   chainOn,
   type Link,
   loadChain,
+  loadOwnChain,
   writeLinks,
 } from '../../../activities/store/transcript.ts';
 import { message } from '../../../activities/store/schema.ts';
@@ -51,6 +52,37 @@ test('a chain of 1,100 links comes back whole and in order', async () => {
 
 test('an empty chain is empty: its head is the root', async () => {
   expect(await loadChain(at.db, new ChainCache(), rootHash('default', id()))).toEqual([]);
+});
+
+describe('a chain that can’t be read', () => {
+  // Trap: what is missing looks like a beginning, and the model goes on with half a conversation.
+  test.each([
+    ['in the middle', 3],
+    ['past what is read at once', 250],
+    ['its first message', 0],
+  ])('a missing message (%s) is an error, not the beginning', async (_name, gone) => {
+    const links = await chain(...Array.from({ length: 500 }, (_, n) => (n % 2 ? said(`${n}`) : user(`${n}`))));
+    await at.db.delete(message).where(eq(message.hash, links[gone]!.hash));
+    await expect(loadChain(at.db, new ChainCache(), headOf(links))).rejects.toMatchObject({
+      code: 'context.missing_parent',
+    });
+    // What was read before is still known, and does not hide it from another process.
+    const compacted = { kind: 'compaction', text: '', objective: '', todos: [], keptFrom: 499 } as const;
+    const [summary] = chainOn(links.at(-1)!, [compacted], oneToken);
+    await at.db.transaction((tx) => writeLinks(tx, [summary!]));
+    expect((await loadChain(at.db, new ChainCache(), summary!.hash)).map(({ depth }) => depth)).toEqual([
+      499, 500, 501,
+    ]);
+  });
+
+  test('a head that names nothing is one too, unless it is the empty chain of this very session', async () => {
+    const owner = { tenant: 'default', session: id('ses') };
+    const load = (head: string) => loadOwnChain(at.db, new ChainCache(), owner, head);
+    expect(await load(rootHash(owner.tenant, owner.session))).toEqual([]);
+    for (const head of [rootHash('other', owner.session), rootHash(owner.tenant, id('ses')), 'f'.repeat(64)]) {
+      await expect(load(head)).rejects.toMatchObject({ code: 'context.unknown_head' });
+    }
+  });
 });
 
 test.each([
