@@ -205,10 +205,10 @@ const ENDS: readonly (readonly [end: Ended, words: string, now: string])[] = [
       reason: 'ERROR',
       detail: 'context_unusable',
       decidedBy: 'runtime',
-      signal: { name: 'fault', type: 'context.broken' },
+      signal: { name: 'fault', type: 'context.missing_parent' },
     },
-    'ERROR/context_unusable: The conversation cannot be sent to the model any more. Decided by the runtime, on fault context.broken; it was at ending, after 1 tool round.',
-    'Hand in what is left as a new job.',
+    'ERROR/context_unusable: The conversation cannot be sent to the model any more. Decided by the runtime, on fault context.missing_parent; it was at ending, after 1 tool round.',
+    'Rewind the session to an earlier message (`pawl messages <session>` lists them), or hand in what is left as a new job.',
   ],
   [
     { reason: 'ERROR', detail: 'storage', decidedBy: 'runtime', signal: { name: 'fault', type: 'store.refused' } },
