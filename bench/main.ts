@@ -21,6 +21,8 @@ const CASES = [
   { name: 'alone', concurrent: 1, rounds: 40 },
   { name: '16 at once', concurrent: 16, rounds: 40 },
 ] as const;
+/** `BENCH_IDLE=1000`: once more beside so many sessions that have just come to rest. */
+const IDLE = Number(process.env.BENCH_IDLE ?? 0);
 const BARE_QUEUE = 'bench-bare';
 
 /** ms per round of Pawl beside a bare loop, in turns in one run; medians and their ratio as JSON lines. */
@@ -40,6 +42,7 @@ async function main(): Promise<void> {
   const stopBare = await startBare(house, provider.baseUrl);
   try {
     for (const each of CASES) await measure(house, each);
+    if (IDLE > 0) await besideIdle(house);
   } finally {
     await stopBare();
     await worker.stop();
@@ -49,7 +52,22 @@ async function main(): Promise<void> {
   }
 }
 
-async function measure(house: House, { name, concurrent, rounds }: (typeof CASES)[number]): Promise<void> {
+interface Case {
+  readonly name: string;
+  readonly concurrent: number;
+  readonly rounds: number;
+}
+
+/** Sessions that rest hold no memory and ask for nothing: the busy ones must not notice them. */
+async function besideIdle(house: House): Promise<void> {
+  const { concurrent, rounds } = CASES[1];
+  for (let n = 0; n < IDLE; n += concurrent) {
+    await Promise.all(Array.from({ length: Math.min(concurrent, IDLE - n) }, () => pawlTurn(house, 0)));
+  }
+  await measure(house, { name: `${concurrent} at once beside ${IDLE} idle`, concurrent, rounds });
+}
+
+async function measure(house: House, { name, concurrent, rounds }: Case): Promise<void> {
   const loops = { pawl: () => pawlTurn(house, rounds), bare: () => bareLoop(house, rounds) };
   const ms = { pawl: [] as number[], bare: [] as number[] };
   for (const which of ['pawl', 'bare'] as const) await loops[which]();

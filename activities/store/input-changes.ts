@@ -1,7 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import type { InputKind, InputStatus } from '../../workflows/core/inputs.ts';
-import { JOINS_RUNNING_TURN } from '../../workflows/core/inputs.ts';
+import { type InputKind, type InputStatus, JOINS_RUNNING_TURN } from '../../workflows/core/inputs.ts';
 import type { JournalEvent } from '../../workflows/core/journal.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';

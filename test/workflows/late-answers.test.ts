@@ -299,6 +299,19 @@ describe('a turn that ended BLOCKED leaves its question open', () => {
 });
 
 describe('what a late yes does not open', () => {
+  // The yes was for another situation: what it was asked about is not in front of the model any more.
+  it('after a rewind it is refused; an archived session refuses it too, and leaves the question open', async () => {
+    const { session, approval } = await blocked('rewound');
+    await runs.archive('default', session, { archived: true, by: 'pat' });
+    expect(await answer(approval.id)).toEqual({ kind: 'stale', why: 'archived' });
+    await runs.archive('default', session, { archived: false, by: 'pat' });
+    await runs.rewind('default', session, { to: 'start', by: 'pat' });
+    expect(await answer(approval.id)).toEqual({ kind: 'stale', why: 'moved_on' });
+    await at.send(session, 'prompt', 'something else');
+    await at.ended(session, 2);
+    expect(made).toEqual([]);
+  });
+
   it('after the session has gone on it is refused in a sentence, and nothing is listed any more', async () => {
     const { session, approval } = await blocked('moved');
     await at.send(session, 'prompt', 'something else');

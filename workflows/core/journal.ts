@@ -3,6 +3,7 @@ import type { Decider, End, EndPhase, Signal } from './ends.ts';
 import type { StopVerdict } from './gate.ts';
 import type { InputKind } from './inputs.ts';
 import type { ProviderFailure, Usage } from './sample-outcome.ts';
+import type { SessionEvent } from './session-events.ts';
 import type { CallStatus, Effect } from './tools.ts';
 import type { Transition } from './turn-state.ts';
 
@@ -43,16 +44,6 @@ export type JournalEvent =
       /** Who sent it. */
       readonly by: string | null;
     }
-  | { readonly kind: 'input.edited'; readonly layer: 'driver'; readonly input: string; readonly by: string }
-  /** Nobody else may change it, and no turn takes it, until then (ISO time). */
-  | {
-      readonly kind: 'input.locked';
-      readonly layer: 'driver';
-      readonly input: string;
-      readonly by: string;
-      readonly until: string;
-    }
-  | { readonly kind: 'input.unlocked'; readonly layer: 'driver'; readonly input: string; readonly by: string }
   | {
       readonly kind: 'input.dropped';
       readonly layer: 'driver';
@@ -72,44 +63,7 @@ export type JournalEvent =
       readonly of: number;
     }
   | { readonly kind: 'plan.set'; readonly layer: 'driver'; readonly plan: boolean; readonly by: string | null }
-  | {
-      /** The first event of a fork: where it was taken, and the head it begins with. */
-      readonly kind: 'session.forked';
-      readonly layer: 'driver';
-      readonly source: string;
-      readonly at: string;
-      readonly head: string;
-      /** Calls behind that point that may have changed the world; the model is told of them. */
-      readonly effects: number;
-      readonly by: string;
-    }
-  | {
-      /** The session has another head; nothing is deleted, and the world is not rewound. */
-      readonly kind: 'session.rewound';
-      readonly layer: 'driver';
-      readonly from: string;
-      readonly to: string;
-      readonly head: string;
-      readonly effects: number;
-      readonly by: string;
-      readonly why: string | null;
-    }
-  | { readonly kind: 'session.renamed'; readonly layer: 'driver'; readonly by: string }
-  | {
-      readonly kind: 'session.archived';
-      readonly layer: 'driver';
-      readonly archived: boolean;
-      readonly by: string;
-      readonly why: string | null;
-    }
-  | {
-      /** Calls at the end of the chain had no result when the session was loaded; now each has one. */
-      readonly kind: 'chain.repaired';
-      readonly layer: 'driver';
-      readonly from: string;
-      readonly head: string;
-      readonly results: number;
-    }
+  | SessionEvent
   | { readonly kind: 'turn.opened'; readonly layer: 'turn'; readonly n: number; readonly input: string }
   | { readonly kind: 'input.joined'; readonly layer: 'turn'; readonly input: string; readonly message: string }
   | {

@@ -58,7 +58,7 @@ export const POLICY = {
   stopGate: { asksPerTurn: 8 },
   approval: { expiryMs: 24 * 3_600_000 },
   continueAsNew: { atHistoryEvents: 500 },
-  session: { idleMs: 60_000, queueMax: 1_000, editLockMs: 300_000 },
+  session: { idleMs: 5_000, queueMax: 1_000, editLockMs: 300_000 },
   effects: { sends: 3, sendAgainAfterMs: 1_000, askLimitMs: 10_000, askAgainAfterMs: 250, askAgainMaxMs: 2_000 },
   lease: { holdMs: 30_000, renewEveryMs: 10_000, abortMarginMs: 5_000 },
   store: { insistMs: 60_000, againAfterMs: 250 },
