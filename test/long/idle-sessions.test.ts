@@ -12,6 +12,7 @@ import { storeJob } from '../../activities/store/intake.ts';
 import { event, turn } from '../../activities/store/schema.ts';
 import { say, startScriptedProvider } from '../../testing/index.ts';
 import { type House, openHouse } from '../../worker/house.ts';
+import { POLICY } from '../../workflows/core/policy.ts';
 import { sessionWorkflowId } from '../../workflows/messages.ts';
 import { testDatabase } from '../support/database.ts';
 import { note } from '../support/numbers.ts';
@@ -19,12 +20,13 @@ import { until } from '../support/until.ts';
 import { type LongOrder, longConfig } from './long-config.ts';
 
 /** `IDLE_SESSIONS=1000` is the whole measurement; the suite takes a smaller one. */
-const SESSIONS = Number(process.env.IDLE_SESSIONS ?? 200);
+const SESSIONS = Number(process.env.IDLE_SESSIONS ?? 150);
 /** What is done once, however many sessions there are: code is compiled, pools and caches are filled. */
 const WARM_UP = 60;
 const AT_ONCE = 16;
 /** What 1,000 idle sessions may add to a worker. */
 const MAY_ADD_MB = 30;
+const SOON_MS = POLICY.session.idleMs + 30_000;
 const LIMIT_MS = 900_000;
 const fileOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -97,8 +99,8 @@ it(`${SESSIONS} sessions that rest cost a worker next to nothing, and soon nothi
     const atOnce = await running(house);
     const last = house.temporal.workflow.getHandle(sessionWorkflowId(sessions.at(-1) ?? ''));
     // Nobody looks after a session that rests: its workflow is soon over.
-    await until('the last one is over', async () => (await last.describe()).status.name === 'COMPLETED', 120_000);
-    await until('all are over', async () => (await running(house)) === 0, 120_000);
+    await until('the last one is over', async () => (await last.describe()).status.name === 'COMPLETED', SOON_MS);
+    await until('all are over', async () => (await running(house)) === 0, SOON_MS);
     const gone = await memoryOf(worker);
     note('idle sessions', { sessions: SESSIONS, tookMs, atOnce, mb: [before, idle, gone].map(Math.round) });
     expect(await house.database.db.$count(turn, eq(turn.endReason, 'COMPLETED'))).toBe(WARM_UP + SESSIONS);

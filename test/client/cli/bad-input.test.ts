@@ -67,6 +67,17 @@ it.each<[string, readonly string[], string]>([
   ],
   ['a ticket without a text', ['submit', ' '], 'The ticket has no text.'],
   ['a job that there is not', ['cancel', 'job_0'], 'There is no job job_0; `pawl ps` lists the open ones.'],
+  [
+    'a session that there is not',
+    ['send', 'ses_0', 'x'],
+    'There is no session or job ses_0; `pawl sessions` lists the sessions.',
+  ],
+  [
+    'an input that there is not',
+    ['withdraw', 'in_0'],
+    'There is no input in_0; `pawl inputs <session>` lists those of a session.',
+  ],
+  ['a fork of nothing', ['fork', 'ses_0', '--at', 'start'], 'There is no session ses_0; `pawl sessions` lists them.'],
   ['an approval that there is not', ['approve', 'a'], 'There is no approval a; `pawl approvals` lists the open ones.'],
 ])('%s: one sentence, exit code 2, and nothing is stored', async (_name, args, sentence) => {
   expect(await pawl(args, onServers())).toEqual({ code: 2, out: '', err: `${sentence}\n` });
