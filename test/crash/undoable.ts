@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { defineTool, type Tool, type Undo } from '../../activities/tools/define-tool.ts';
 
 /** Files of the workspace: what happened, one line each time, and what an undo waits for, after it has acted. */
-const DONE = 'done.txt';
-const UNDONE = 'undone.txt';
-const HOLD_UNDO = 'hold-undo';
+export const DONE = 'done.txt';
+export const UNDONE = 'undone.txt';
+export const HOLD_UNDO = 'hold-undo';
 
 const input = z.strictObject({});
 
