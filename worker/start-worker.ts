@@ -1,6 +1,12 @@
 import { join } from 'node:path';
 import { ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
-import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
+import {
+  type ActivityInterceptorsFactory,
+  NativeConnection,
+  Runtime,
+  Worker,
+  type WorkerOptions,
+} from '@temporalio/worker';
 import { type Logger, pino } from 'pino';
 import type { Deps } from '../activities/deps.ts';
 import { type Activities, createActivities } from '../activities/index.ts';
@@ -33,6 +39,8 @@ export interface WorkerSettings {
   /** Called once when the worker stops by itself; it must then be started again. */
   onFault(error: unknown): void;
   readonly log?: Logger;
+  /** What stands around each activity, in the engine's own terms. */
+  readonly interceptors?: ActivityInterceptorsFactory;
 }
 
 /** A worker for everything: workflows, activities of the main queue, and calls on this machine's files. */
@@ -52,7 +60,8 @@ export async function startWorker(house: House, settings: WorkerSettings): Promi
   const reporter = createReporter({ database: house.database, chains, hooks, notifier, log });
   const activities = activitiesOf(house, { notifier, log, tools, chains, reporter });
   const bundle = await workflowBundle(join(config.home, 'cache'));
-  const common = { connection, namespace: config.temporalNamespace, ...SETTINGS };
+  const interceptors = { activity: settings.interceptors ? [settings.interceptors] : [] };
+  const common = { connection, namespace: config.temporalNamespace, interceptors, ...SETTINGS };
   const workers = [
     await Worker.create({ ...common, taskQueue: config.taskQueue, workflowBundle: { codePath: bundle }, activities }),
   ];

@@ -15,7 +15,7 @@ import { type ScriptedProvider, type ScriptedProviderOptions, startScriptedProvi
 import { type Config, resolveConfig } from '../../worker/config/load.ts';
 import type { AgentDefinition, PawlDefinition } from '../../worker/config/define.ts';
 import { type House, openHouse } from '../../worker/house.ts';
-import { type RunningWorker, startWorker } from '../../worker/start-worker.ts';
+import { type RunningWorker, startWorker, type WorkerSettings } from '../../worker/start-worker.ts';
 import type { RecordedEvent } from '../../workflows/core/journal.ts';
 import type { InputKind } from '../../workflows/core/inputs.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
@@ -50,6 +50,8 @@ export interface TestHouseOptions extends ScriptedProviderOptions {
   readonly tools?: readonly Tool[];
   /** Beside `scripted` and `responses`, which speak the two wires to the scripted provider. */
   readonly providers?: (baseUrl: string) => NonNullable<PawlDefinition['providers']>;
+  /** What stands around the activities of its workers. */
+  readonly interceptors?: NonNullable<WorkerSettings['interceptors']>;
   /** Start a worker at once; true if left out. */
   readonly worker?: boolean;
 }
@@ -121,6 +123,7 @@ export async function testHouse(options: TestHouseOptions = {}): Promise<TestHou
         {
           log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
           onFault: (error) => console.error(error),
+          ...(options.interceptors ? { interceptors: options.interceptors } : {}),
         },
       );
       workers.add(worker);

@@ -57,7 +57,7 @@ async function play(name: string, agent: string, replies: readonly Reply[] | ((r
     typeof replies === 'function' ? replies(request) : (replies[Math.min(n++, replies.length - 1)] as Reply),
   );
   const { session } = await at.submit(name, { agent });
-  const end = await at.ended(session);
+  const end = await at.ended(session, 1, 55_000);
   const events = await at.events(session);
   const { events: history } = await turnHandle(at, `${session}/1`).fetchHistory();
   return {
