@@ -1,5 +1,3 @@
-import { Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
 import type { CompactOutcome } from '../../workflows/core/compact-outcome.ts';
 import type { CompactRequest } from '../../workflows/core/requests.ts';
 import type { Usage } from '../../workflows/core/sample-outcome.ts';
@@ -8,21 +6,20 @@ import { buildContext } from '../context/build.ts';
 import { compactionMessage } from '../context/summary.ts';
 import type { Deps } from '../deps.ts';
 import type { HookEvent } from '../gate/hook-types.ts';
-import { beating, isCancelRequested } from '../heartbeat.ts';
+import { beating } from '../heartbeat.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { ModelResult } from '../model/port.ts';
-import { sampleMasked } from '../secrets/mask-result.ts';
 import type { NewEvent } from '../store/events.ts';
 import { enterRun } from '../store/fence.ts';
 import { newId } from '../store/ids.ts';
 import { type ReportBody, storeReports } from '../store/reports.ts';
 import { openFacts } from '../store/open-facts.ts';
 import { ownerOf } from '../store/owners.ts';
-import { closeSample, openSample } from '../store/samples.ts';
+import { openSample } from '../store/samples.ts';
 import { chainOn, type Link } from '../store/transcript.ts';
-import { insist } from './insist.ts';
 import { type CompactionPlan, planCompaction } from './plan-compaction.ts';
 import { withCost } from './pricing.ts';
+import { attemptOf, billOf, closeRequest, sendRequest } from './provider-request.ts';
 import { endOfStream } from './reply.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 
@@ -39,16 +36,8 @@ export async function compact(deps: Deps, request: CompactRequest): Promise<Comp
   if (plan === 'off' || plan === 'nothing') return { kind: plan };
   const attempt = newId('att');
   const opened = await openSample<CompactOutcome>(db, {
-    fence: request.fence,
-    session: owner.session,
-    sample: plan.key,
-    attempt,
-    step: request.step,
-    request: {
-      model: plan.request.model,
-      outputCapTokens: plan.request.outputTokens,
-      worstMicroUsd: plan.pricing.worstMicroUsd,
-    },
+    ...attemptOf(plan, request, attempt),
+    request: billOf(plan),
     base: request.head,
     links: [],
     joined: [],
@@ -89,33 +78,14 @@ interface Asking {
 }
 
 async function ask(asking: Asking): Promise<CompactOutcome> {
-  const { deps, plan } = asking;
-  const context = Context.current();
-  // A summary is nothing that anybody reads while it is written.
-  const listener = { signal: context.cancellationSignal, onDelta: () => {} };
-  const result = await sampleMasked(deps.model(plan.request.provider), deps.masker, plan.request, listener);
-  if (result.kind === 'cut' && !isCancelRequested(context)) {
-    throw ApplicationFailure.retryable(
-      'This worker is going away; the summary is asked for again.',
-      'attempt.given_up',
-    );
-  }
-  return await close(asking, result);
-}
-
-async function close(asking: Asking, result: ModelResult): Promise<CompactOutcome> {
   const { deps, request, plan, attempt, lostUsage } = asking;
+  // A summary is nothing that anybody reads while it is written.
+  const result = await sendRequest(deps, plan, () => {});
   const link = result.kind === 'reply' ? await summaryLink(deps, plan, result.text) : null;
   const usage = withCost(result.usage, plan.pricing);
   const outcome = toOutcome(plan, { link, result, usage: addUsage(usage, lostUsage) });
-  if ('note' in result)
-    deps.log.info({ turn: plan.owner.id, step: request.step, outcome: result.kind, note: result.note }, 'no summary');
   const closing = {
-    fence: request.fence,
-    session: plan.owner.session,
-    attempt,
-    sample: plan.key,
-    step: request.step,
+    ...attemptOf(plan, request, attempt),
     outcome,
     isFinal: outcome.kind === 'compacted' || outcome.kind === 'cut',
     usage,
@@ -124,9 +94,7 @@ async function close(asking: Asking, result: ModelResult): Promise<CompactOutcom
     calls: [],
   };
   const events = [endOfStream(closing, result, null), ...compactedEvents(asking, outcome)];
-  const kept = await insist(() => closeSample<CompactOutcome>(deps.database.db, { ...closing, events }));
-  if (link) deps.chains.add([link]);
-  deps.notifier.moved(plan.owner.stream);
+  const kept = await closeRequest<CompactOutcome>(deps, plan, result, { ...closing, events });
   await tellCompacted(deps, plan, kept);
   return kept;
 }

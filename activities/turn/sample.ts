@@ -1,21 +1,18 @@
-import { Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
 import type { SampleRequest } from '../../workflows/core/requests.ts';
 import type { SampleOutcome, Usage } from '../../workflows/core/sample-outcome.ts';
 import { addUsage } from '../../workflows/core/usage.ts';
 import { takeAnswer } from '../answer/take-answer.ts';
 import type { Deps } from '../deps.ts';
-import { beating, isCancelRequested } from '../heartbeat.ts';
+import { beating } from '../heartbeat.ts';
 import type { ModelResult } from '../model/port.ts';
-import { sampleMasked } from '../secrets/mask-result.ts';
 import { enterRun } from '../store/fence.ts';
 import { newId } from '../store/ids.ts';
 import { ownerOf } from '../store/owners.ts';
-import { closeSample, openSample } from '../store/samples.ts';
+import { openSample } from '../store/samples.ts';
 import { DeltaWriter } from './delta-writer.ts';
-import { insist } from './insist.ts';
 import { openingEvents, planSample, type SamplePlan } from './plan-sample.ts';
 import { withCost } from './pricing.ts';
+import { attemptOf, billOf, closeRequest, sendRequest } from './provider-request.ts';
 import { closingEvents, type PlannedCall, replyLink, toCalls, toOutcome } from './reply.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 
@@ -30,18 +27,8 @@ export async function sample(deps: Deps, request: SampleRequest): Promise<Sample
   const plan = await planSample(deps, owner, request);
   const attempt = newId('att');
   const opened = await openSample(db, {
-    fence: request.fence,
-    session: owner.session,
-    sample: plan.key,
-    attempt,
-    step: request.step,
-    request: plan.refusal
-      ? null
-      : {
-          model: plan.request.model,
-          outputCapTokens: plan.request.outputTokens,
-          worstMicroUsd: plan.pricing.worstMicroUsd,
-        },
+    ...attemptOf(plan, request, attempt),
+    request: plan.refusal ? null : billOf(plan),
     base: request.head,
     links: plan.links,
     joined: plan.joined,
@@ -70,16 +57,9 @@ interface Asking {
 
 async function ask(asking: Asking): Promise<SampleOutcome> {
   const { deps, request, plan, attempt } = asking;
-  const context = Context.current();
   const at = { stream: plan.owner.stream, turn: plan.owner.id, step: request.step, attempt };
   const deltas = new DeltaWriter(deps.database.db, deps.notifier, at);
-  const result = await sampleMasked(deps.model(plan.request.provider), deps.masker, plan.request, {
-    signal: context.cancellationSignal,
-    onDelta: (channel, chunk) => deltas.add(channel, chunk),
-  });
-  if (result.kind === 'cut' && !isCancelRequested(context)) {
-    throw ApplicationFailure.retryable('This worker is going away; the sample is asked for again.', 'attempt.given_up');
-  }
+  const result = await sendRequest(deps, plan, (channel, chunk) => deltas.add(channel, chunk));
   const shown = await deltas.flushed(plan.patience.flushWaitMs);
   const outcome = await close(asking, result, shown !== 'nothing');
   if (shown === 'late') {
@@ -102,11 +82,7 @@ async function close(asking: Asking, result: ModelResult, wasShown: boolean): Pr
   const usage = withCost(result.usage, plan.pricing);
   const outcome = toOutcome(plan, { reply, calls, result, usage: addUsage(usage, lostUsage), hooks, taken });
   const closing = {
-    fence: request.fence,
-    session: plan.owner.session,
-    attempt,
-    sample: plan.key,
-    step: request.step,
+    ...attemptOf(plan, request, attempt),
     outcome,
     isFinal: outcome.kind === 'reply' || outcome.kind === 'cut',
     usage,
@@ -114,13 +90,9 @@ async function close(asking: Asking, result: ModelResult, wasShown: boolean): Pr
     reply,
     calls: calls.map((each) => each.row),
   };
-  if ('note' in result)
-    deps.log.info({ turn: plan.owner.id, step: request.step, outcome: result.kind, note: result.note }, 'no reply');
   const events = closingEvents(closing, request, calls, result);
-  const kept = await insist(() => closeSample(deps.database.db, { ...closing, events }));
-  if (reply) deps.chains.add([reply]);
+  const kept = await closeRequest(deps, plan, result, { ...closing, events });
   if (reply && kept === outcome) rememberReaders(deps, plan, request.step, reply.hash, calls);
-  deps.notifier.moved(plan.owner.stream);
   return kept;
 }
 
