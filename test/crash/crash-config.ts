@@ -14,6 +14,8 @@ export interface ProcessOrder {
   readonly dieAt: Boundary | null;
   /** Hooks that write down what they are asked and told, in the folder of the run. */
   readonly hooks?: boolean;
+  /** The model's window, where it is to become too small. */
+  readonly contextTokens?: number;
 }
 
 /** What it says when it is ready. */
@@ -45,7 +47,9 @@ function hooksOf(folder: string): HookDefinition[] {
 export function crashConfig(order: Omit<ProcessOrder, 'dieAt'>): Config {
   const { folder, taskQueue, providerUrl, servers, hooks } = order;
   const tools = ['read_file', 'write_file', 'edit_file', 'list_files', 'shell'];
-  const agent = { name: 'tester', model: 'scripted', provider: 'scripted', instructions: 'You are tested.', tools };
+  const limits = order.contextTokens ? { contextTokens: order.contextTokens, outputTokens: 1_000 } : {};
+  const known = { model: 'scripted', provider: 'scripted', instructions: 'You are tested.' };
+  const agent = { name: 'tester', ...known, tools, limits };
   const config = resolveConfig(
     {
       agents: [agent],

@@ -63,6 +63,7 @@ export interface CrashOptions {
   readonly holdShell?: boolean;
   readonly holdSampleAt?: number;
   readonly hooks?: boolean;
+  readonly contextTokens?: number;
 }
 
 export interface Child {
@@ -102,7 +103,9 @@ export class CrashRun {
     this.#own = servers === null;
     const { hooks = false } = options;
     const providerUrl = this.provider.baseUrl;
-    this.#order = { folder: this.folder, taskQueue: this.name, providerUrl, servers, hooks };
+    const { contextTokens } = options;
+    const small = contextTokens === undefined ? {} : { contextTokens };
+    this.#order = { folder: this.folder, taskQueue: this.name, providerUrl, servers, hooks, ...small };
     mkdirSync(join(this.folder, 'home'), { mode: 0o711 });
     symlinkSync(inject('bundleCache'), join(this.folder, 'home', 'cache'));
     prepareFiles(this.workspace, options.holdShell ?? false);
