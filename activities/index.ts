@@ -5,11 +5,13 @@ import type {
   EndTurnRequest,
   GateRequest,
   WaitRequest,
+  RunIdentity,
   RunToolRequest,
   SampleRequest,
   StopGateRequest,
   UndoRequest,
 } from '../workflows/core/requests.ts';
+import { stopAgents } from './agents/cascade.ts';
 import type { Deps } from './deps.ts';
 import { toFailure } from './failures.ts';
 import { beating } from './heartbeat.ts';
@@ -54,6 +56,7 @@ export function createActivities(deps: Deps) {
     stopGate: short<[StopGateRequest], Awaited<ReturnType<typeof stopGate>>>('stopGate', stopGate),
     undoCall: short<[UndoRequest], Awaited<ReturnType<typeof undoCall>>>('undoCall', undoCall),
     lookAtWait: short<[WaitRequest], Awaited<ReturnType<typeof lookAtWait>>>('lookAtWait', lookAtWait),
+    stopAgents: short<[RunIdentity], void>('stopAgents', stopAgents),
     endTurn: short<[EndTurnRequest], void>('endTurn', endTurn),
     advanceSession: short<[AdvanceRequest], Awaited<ReturnType<typeof advanceSession>>>(
       'advanceSession',

@@ -22,19 +22,34 @@ export interface CostReport extends UsageSum {
 
 /** What a job, or all of a session, has cost so far. Null where the tenant has neither of that id. */
 export async function costOf(db: Db, tenant: string, id: string): Promise<CostReport | null> {
-  if (!/^\w{1,80}$/.test(id)) return null;
+  if (!/^\w{1,80}(\/agent\/[1-9]\d{0,8}){0,9}$/.test(id)) return null;
   const found = await findJob(db, tenant, id);
   if (found) return await costOfInput(db, found.input);
   const [known] = await db
     .select({ id: session.id })
     .from(session)
     .where(and(eq(session.id, id), eq(session.tenant, tenant)));
-  return known ? await costWhere(db, eq(usage.session, known.id)) : null;
+  return known ? await costWhere(db, sql`${turn.session} in (${familyOf(known.id)})`) : null;
 }
 
-/** What the turns have cost that worked on an input. */
+/** What the turns have cost that worked on an input, those of sub-agents as well. */
 export async function costOfInput(db: Db, input: string): Promise<CostReport> {
-  return await costWhere(db, eq(turn.origin, input));
+  return await costWhere(db, workedOn(input));
+}
+
+/** Turns of the session that has the input, and of all sub-agents that were started for it. */
+export function workedOn(input: string): SQL {
+  return sql`(${turn.origin} = ${input} or ${turn.session} in (
+    select a.session from pawl.sub_agent a where a.origin = ${input}))`;
+}
+
+/** A session, and all that it has started, however far down. */
+function familyOf(id: string): SQL {
+  return sql`with recursive family as (
+    select ${id}::text as session
+    union all
+    select a.session from family f join pawl.sub_agent a on a.parent = f.session
+  ) select session from family`;
 }
 
 const TOTAL = '';

@@ -31,6 +31,7 @@ export type {
   SessionPage,
   SessionRewound,
 } from './sessions.ts';
+export type { ShownAgent } from './agents.ts';
 export type { ShownCall, ShownEffect, ShownJob, ShownTurn } from './show.ts';
 export type { ChainLink, Doing, UnknownEffect, Waiting, Why } from './why/report.ts';
 export type { Catalogue, Submission, Submitted } from './submit.ts';

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
+import { isOfAgent } from '../activities/store/sub-agents.ts';
 import type { RecordedEvent } from '../workflows/core/journal.ts';
 
 /** A piece of text that is being written. A dropped attempt takes its pieces with it (`attempt.discarded`). */
@@ -32,7 +33,9 @@ export class LiveAttempts {
     for (const { attempt, step } of known) this.#attempts.set(attempt, { step, n: -1 });
   }
 
-  take({ event }: RecordedEvent): void {
+  take({ event, turn }: RecordedEvent): void {
+    // What a sub-agent writes is read by whoever started it.
+    if (turn !== null && isOfAgent(turn)) return;
     switch (event.kind) {
       case 'sample.started':
         if (!this.#attempts.has(event.attempt)) this.#attempts.set(event.attempt, { step: event.step, n: -1 });

@@ -8,6 +8,8 @@ import {
   type OpenApproval,
   replyToApproval,
 } from './approvals.ts';
+import { runningAgents, type ShownAgent } from './agents.ts';
+import { cancelAgent } from './cancel-agent.ts';
 import { type CancelJob, type CancelledJob, cancelJob } from './cancel.ts';
 import { type CostReport, costOf, costOfInput } from './cost.ts';
 import { ANSWER_LIMIT_MS, clientEngine, type ClientEngine, type EngineState } from './engine.ts';
@@ -41,6 +43,8 @@ export interface OpenJob {
   readonly engine: EngineState | 'away' | null;
   /** Whether store and engine tell the same; where not, recovery is about to settle it. */
   readonly agrees: boolean;
+  /** Its sub-agents that run now. */
+  readonly agents: readonly ShownAgent[];
 }
 
 /** A job with the model's last words, once its turn has ended, and what it has cost so far. */
@@ -52,7 +56,8 @@ export interface Runs extends InputRuns, SessionRuns {
   get(tenant: string, job: string): Promise<JobWithResult | null>;
   list(tenant: string, request?: ListRequest): Promise<JobPage>;
   events(tenant: string, job: string, request?: FollowRequest): AsyncGenerator<RunEvent, JobEnd | null, void>;
-  cancel(tenant: string, job: string, request: CancelJob): Promise<CancelledJob | null>;
+  /** Of a sub-agent too, by its session: whoever started it goes on. */
+  cancel(tenant: string, jobOrAgent: string, request: CancelJob): Promise<CancelledJob | null>;
   show(tenant: string, job: string): Promise<ShownJob | null>;
   /** Why a turn, a job or a session is as it is, and what to do now. */
   why(tenant: string, id: string): Promise<Why | null>;
@@ -90,7 +95,9 @@ export function createRuns(options: RunsOptions): Runs {
       }),
     list: (tenant, request = {}) => onStore(() => listJobs(db, tenant, request)),
     events: (tenant, job, request = {}) => followJob({ db, listener }, { tenant, job }, request),
-    cancel: (tenant, job, request) => cancelJob({ db, engine }, { tenant, job }, request),
+    cancel: async (tenant, id, request) =>
+      (await cancelJob({ db, engine }, { tenant, job: id }, request)) ??
+      (await cancelAgent({ db, engine }, { tenant, agent: id }, request)),
     show: (tenant, id) =>
       onStore(async () => {
         const found = await findJob(db, tenant, id);
@@ -106,7 +113,12 @@ export function createRuns(options: RunsOptions): Runs {
     ...sessionRuns(db),
     async ps(tenant) {
       const jobs = await onStore(() => openJobs(db, tenant));
-      return await inGroups(jobs, (job) => compare(engine, job));
+      const sessions = jobs.map(({ session }) => session);
+      const running = await onStore(() => runningAgents(db, sessions));
+      return await inGroups(jobs, async (job) => ({
+        ...(await compare(engine, job)),
+        agents: running.get(job.session) ?? [],
+      }));
     },
     async check() {
       await onStore(() => db.execute('select 1'));
@@ -115,7 +127,7 @@ export function createRuns(options: RunsOptions): Runs {
   };
 }
 
-async function compare(engine: ClientEngine, job: Job): Promise<OpenJob> {
+async function compare(engine: ClientEngine, job: Job): Promise<Omit<OpenJob, 'agents'>> {
   // One that goes on by itself has no turn just now.
   if (job.state !== 'running' || job.turn === null || job.end) return { job, engine: null, agrees: true };
   try {

@@ -2,7 +2,8 @@ import { asc, eq } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
 import { call, effect, type EffectState, input, session, turn, type UndoState } from '../activities/store/schema.ts';
 import type { CallStatus, Effect } from '../workflows/core/tools.ts';
-import { type CostReport, costOfInput } from './cost.ts';
+import { agentsOfInput, type ShownAgent } from './agents.ts';
+import { type CostReport, costOfInput, workedOn } from './cost.ts';
 import type { Job, JobTurnEnd } from './job.ts';
 import { endOf, type FoundJob, lastWords } from './read-jobs.ts';
 
@@ -49,6 +50,8 @@ export interface ShownJob {
   readonly turns: readonly ShownTurn[];
   readonly calls: readonly ShownCall[];
   readonly effects: readonly ShownEffect[];
+  /** Sub-agents, their own as well, in the order in which they were started. */
+  readonly agents: readonly ShownAgent[];
   readonly usage: CostReport;
   readonly text: string | null;
 }
@@ -77,7 +80,7 @@ export async function showJob(db: Db, found: FoundJob): Promise<ShownJob> {
     .select({ effect })
     .from(effect)
     .innerJoin(turn, eq(turn.id, effect.turn))
-    .where(ofJob)
+    .where(workedOn(found.input))
     .orderBy(asc(effect.createdAt), asc(effect.key));
   return {
     job: found.job,
@@ -92,6 +95,7 @@ export async function showJob(db: Db, found: FoundJob): Promise<ShownJob> {
     })),
     calls: calls.map((row) => shownCall(row.call)),
     effects: effects.map((row) => shownEffect(row.effect)),
+    agents: await agentsOfInput(db, found.input),
     usage: await costOfInput(db, found.input),
     text: await lastWords(db, found.head),
   };

@@ -25,6 +25,7 @@ import { StreamNotifier } from '../activities/store/notify.ts';
 import { ChainCache } from '../activities/store/transcript.ts';
 import { POLICY } from '../workflows/core/policy.ts';
 import { workflowBundle } from './bundle.ts';
+import type { Config } from './config/load.ts';
 import { hostQueue } from './catalogue.ts';
 import { keysInFiles, type Provider, readKey, requireKeysOf } from './config/providers.ts';
 import type { House } from './house.ts';
@@ -143,11 +144,19 @@ function activitiesOf(
     engine: temporalEngine(house.temporal, config.taskQueue),
     model: (name) => ports.get(name) ?? NO_SUCH_PROVIDER,
     nativeAnswers: (name) => answersOf(config.providers[name]),
+    agents: agentsOf(config),
     hooks: config.hooks,
     masker: createMasker(() => [...secretsOf(process.env, keyNames), ...secretsOf(keysInFiles(config.providers))]),
     host: thisHost(),
     process: thisProcess(),
   });
+}
+
+function agentsOf({ agents, namedLimits }: Config): Deps['agents'] {
+  return (name) => {
+    const agent = agents.find((each) => each.name === name);
+    return agent ? { agent, named: namedLimits[name] ?? [] } : null;
+  };
 }
 
 function answersOf(provider: Provider | undefined): SchemaRules | null {

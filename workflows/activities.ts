@@ -23,8 +23,14 @@ const { endTurn } = proxyActivities<Activities>({
 
 const { lookAtWait } = proxyActivities<Activities>({ startToCloseTimeout: '30s', retry, summary: 'look at a wait' });
 
+const { stopAgents } = proxyActivities<Activities>({
+  startToCloseTimeout: '30s',
+  retry,
+  summary: 'sub-agents are cancelled',
+});
+
 /** Activities of the turn that any worker may run. */
-export const store = { sample, compact, lookAtWait, endTurn };
+export const store = { sample, compact, lookAtWait, stopAgents, endTurn };
 
 type Acting = ReturnType<typeof proxyActivities<Activities>>;
 

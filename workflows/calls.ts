@@ -2,7 +2,7 @@ import { CancellationScope, condition, isCancellation, TemporalFailure } from '@
 import { endingCall, startable } from './core/batch.ts';
 import type { Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
-import type { RunToolRequest } from './core/requests.ts';
+import type { RunToolRequest, WaitRequest } from './core/requests.ts';
 import type { CallRef, CallStatus } from './core/tools.ts';
 import type { TurnEvent } from './core/turn-event.ts';
 import { assistantOf, callsOf, type TurnState } from './core/turn-state.ts';
@@ -33,7 +33,7 @@ export async function runBatch(turn: Turn): Promise<Heard> {
   for (;;) {
     for (const call of cancelRequested() || broken ? [] : startable(callsNow(turn))) {
       turn.record({ kind: 'call_started', ordinal: call.ordinal });
-      running.set(call.ordinal, call.runs === 'wait' ? runWait(turn, call) : runCall(turn, call));
+      running.set(call.ordinal, call.runs === 'activity' ? runCall(turn, call) : runWait(turn, call));
     }
     if (broken || endingCall(callsNow(turn))) dropWaits(turn, running);
     if (running.size === 0) return broken ?? { kind: 'batch_returned' };
@@ -47,7 +47,7 @@ export async function runBatch(turn: Turn): Promise<Heard> {
 /** What is going to end has nothing to wait for; only what acts is waited for. */
 function dropWaits(turn: Turn, running: Map<number, unknown>): void {
   for (const { ref, state } of callsNow(turn)) {
-    if (ref.runs === 'wait' || state === 'in_doubt') running.delete(ref.ordinal);
+    if (ref.runs !== 'activity' || state === 'in_doubt') running.delete(ref.ordinal);
   }
 }
 
@@ -109,12 +109,14 @@ function isAnswered(turn: Turn, ordinal: number): boolean {
 }
 
 /** A wait holds no slot: a condition and a timer, with a look into the store when something may have changed. */
-async function runWait(turn: Turn, { ordinal }: CallRef): Promise<CallHeard> {
-  const request = { fence: fenceOf(turn.args), assistant: turn.state().head, ordinal };
-  const isInterrupted = () => turn.state().inbox.length > 0;
+async function runWait(turn: Turn, { ordinal, runs }: CallRef): Promise<CallHeard> {
+  const request = { fence: fenceOf(turn.args), assistant: assistantOf(turn.state()), ordinal };
+  // A message is no reason to leave a sub-agent alone that this call has started.
+  const isInterrupted = () => runs === 'wait' && turn.state().inbox.length > 0;
   try {
     for (;;) {
       const seen = await store.lookAtWait({ ...request, interrupted: isInterrupted() });
+      if (seen.agents) turn.record({ kind: 'agents_counted', agents: seen.agents });
       if (seen.kind === 'over') return { ordinal, heard: { kind: 'call_finished', ordinal, status: seen.status } };
       turn.record({ kind: 'wait_seen', ordinal, wait: seen.wait, untilMs: seen.untilMs });
       const forMs = leftOf(seen.untilMs);
@@ -125,7 +127,21 @@ async function runWait(turn: Turn, { ordinal }: CallRef): Promise<CallHeard> {
     if (!isCancellation(error)) return { ordinal, heard: eventOfFailure(error) };
     // While it still waits: the end names the phase in which the cancel came.
     turn.record({ kind: 'cancel_requested' });
-    return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'stopped' } };
+    const status = runs === 'child' ? await stopped(request) : 'stopped';
+    return { ordinal, heard: { kind: 'call_finished', ordinal, status } };
+  }
+}
+
+/** Its sub-agent is cancelled with the turn; one that has ended in that moment has a result. */
+async function stopped(request: Omit<WaitRequest, 'interrupted'>): Promise<CallStatus> {
+  try {
+    const seen = await CancellationScope.nonCancellable(() =>
+      store.lookAtWait({ ...request, interrupted: false, cancelled: true }),
+    );
+    return seen.kind === 'over' ? seen.status : 'stopped';
+  } catch {
+    // The turn's own end cancels it too.
+    return 'stopped';
   }
 }
 

@@ -73,8 +73,8 @@ export async function sessionWorkflow(args: SessionArgs): Promise<void> {
 
 /** `over`: the turn was found gone, and its end is in the store now. */
 async function startTurn(args: SessionArgs, next: Next & { kind: 'start' }): Promise<'started' | 'adopted' | 'over'> {
-  const { turn, agent, tools, workspaceQueue, head, inputs, rules, limits, carried } = next.turn;
-  const state = openTurn({ head, inputs, rules, limits, atMs: Date.now(), carried });
+  const { turn, agent, tools, workspaceQueue, head, inputs, rules, limits, carried, agents } = next.turn;
+  const state = openTurn({ head, inputs, rules, limits, atMs: Date.now(), carried, ...(agents ? { agents } : {}) });
   const turnArgs: TurnArgs = { turn, session: args.session, agent, tools, workspaceQueue, state };
   let how: 'started' | 'adopted' = 'started';
   try {

@@ -89,10 +89,16 @@ async function cleanupOver(turn: Turn): Promise<End> {
   // The end is decided: the cancel may be the one that a limit's end asks for. No timer for what is cleaned up.
   if (!asked || phase.kind === 'ending') return await new Promise<never>(() => {});
   await CancellationScope.nonCancellable(() =>
-    sleep(POLICY.cleanup.deadlineMs, { summary: 'deadline of the cleanup' }),
+    Promise.all([sleep(POLICY.cleanup.deadlineMs, { summary: 'deadline of the cleanup' }), stopAgents(turn)]),
   );
   turn.record({ kind: 'end_decided', end: asked.end });
   return asked.end;
+}
+
+/** At once, however long the turn's own calls take to stop. Its end does the same for whatever this could not reach. */
+async function stopAgents(turn: Turn): Promise<void> {
+  if (!turn.state().agents) return;
+  await store.stopAgents(fenceOf(turn.args)).catch(() => {});
 }
 
 /** A fresh run takes over at a step boundary, unless a cancel must be heard first. */
@@ -113,6 +119,7 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
       head: state.head,
       contextTokens: state.limits.contextTokens,
       mayCompact: mayCompact(state),
+      ...(state.agents ? { agents: 'counted' as const } : {}),
       ...asked,
     },
   ]);

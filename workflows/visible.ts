@@ -38,6 +38,8 @@ function waitSentence(wait: WaitingFor): string {
       return `Waits for a person to answer ${wait.id}${until}.`;
     case 'event':
       return `Waits for something outside, ${wait.id}${until}.`;
+    case 'agent':
+      return `Waits for a sub-agent, ${wait.id}.`;
     case 'rest':
       return `Rests after ${wait.cause}${until}.`;
   }

@@ -4,7 +4,7 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import type { Deps } from '../deps.ts';
 import type { WorkflowFate } from '../engine/port.ts';
-import { type EndFacts, tellSession, writeTurnEnd } from '../turn/end-turn.ts';
+import { type EndFacts, tellOfEnd, writeTurnEnd } from '../turn/end-turn.ts';
 import { call, turn } from '../store/schema.ts';
 import { lockOpenTurn } from '../store/turn-end.ts';
 import { settleTurn } from './settle-turn.ts';
@@ -43,7 +43,7 @@ export async function recoverTurn(deps: Deps, id: string): Promise<Recovered> {
     if (error instanceof FenceRefused) return 'ended';
     throw error;
   }
-  await tellSession(deps, owner.session);
+  await tellOfEnd(deps, owner.session);
   return 'stamped';
 }
 

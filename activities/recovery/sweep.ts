@@ -1,9 +1,11 @@
 import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
+import { passOn } from '../agents/cascade.ts';
 import { closeForgotten } from '../store/answers.ts';
 import { untoldAnswers } from '../store/approvals.ts';
 import { askAfterEnds } from '../store/outcomes.ts';
+import { dueCancels, untoldEnds } from '../store/sub-agents.ts';
 import { giveUpLostUndos } from '../store/undo.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { cancel, turn } from '../store/schema.ts';
@@ -22,7 +24,7 @@ const { turnsAtOnce: AT_ONCE } = POLICY.recovery;
 
 /**
  * Finds what a lost notice or a killed process left behind: waiting sessions are told, cancels are passed on,
- * waits that nobody answers are closed, dead turns get their end, effects that nobody could tell about are asked for
+ * waits that nobody answers are closed, sub-agents that are to stop and ends of theirs are passed on, dead turns get their end, effects that nobody could tell about are asked for
  * again. `after` is where the last look at open turns stopped.
  */
 export async function sweep(deps: Deps, after: string | null): Promise<Swept> {
@@ -33,6 +35,10 @@ export async function sweep(deps: Deps, after: string | null): Promise<Swept> {
   for (const { turn: id, approval } of await untoldAnswers(deps.database.db, POLICY.recovery.redeliverAfterMs)) {
     await deps.engine.answerWaits(turnWorkflowId(id), approval);
   }
+  for (const { turn: id, wait } of await untoldEnds(deps.database.db)) {
+    await deps.engine.answerWaits(turnWorkflowId(id), wait);
+  }
+  await Promise.all((await dueCancels(deps.database.db, 'overdue')).map((due) => passOn(deps, due)));
   const open = await openTurns(deps, after);
   let recovered = 0;
   for (const { id } of open) {
@@ -101,6 +107,8 @@ async function waitingSessions(deps: Deps): Promise<string[]> {
         and not (kind in ('call_back', 'agent_end') and coalesce((
           select end_reason = 'ABORTED' and end_decided_by = 'user' from pawl.turn
           where turn.session = input.session order by n desc limit 1), false))
+        -- A sub-agent ends with its first turn.
+        and not exists (select from pawl.sub_agent a where a.session = input.session and a.ended_at is not null)
       union all
       select substr(receiver, 9), created_at from pawl.outbox
       where acknowledged_at is null and receiver like 'session:%' and created_at < clock_timestamp() - ${after}

@@ -1,7 +1,8 @@
+import { offerAgents } from '../agents/offer.ts';
 import type { Deps } from '../deps.ts';
 import { isRemoteName } from '../mcp/names.ts';
 import { recordEvents } from '../store/events.ts';
-import { type Advance, advance } from '../store/queue.ts';
+import { type Advance, advance, type DescribeTools } from '../store/queue.ts';
 import { blockInput, screeningFailures, type ToScreen } from '../store/screening.ts';
 import { repairSession } from './repair-session.ts';
 import { screenInput } from './screen-input.ts';
@@ -25,7 +26,8 @@ export async function advanceSession(deps: Deps, request: AdvanceRequest): Promi
   const cleared = new Map<string, string>();
   const beyondRepair = new Set<string>();
   const screening = { has: deps.hooks.has, cleared, beyondRepair };
-  const describe = (names: readonly string[]) => deps.tools.describe(names.filter((name) => isThere(deps, name)));
+  const describe: DescribeTools = (names, agents) =>
+    offerAgents(deps.tools.describe(names.filter((name) => isThere(deps, name))), agents);
   for (;;) {
     const { next, stream } = await advance(db, request.session, request.started, describe, screening);
     if (stream !== null) deps.notifier.moved(stream);

@@ -1,12 +1,15 @@
 import { and, eq, isNull } from 'drizzle-orm';
 import { sessionWorkflowId, turnWorkflowId } from '../../workflows/messages.ts';
+import { stopAgentsOf } from '../agents/cascade.ts';
 import type { Deps } from '../deps.ts';
 import { storeCancel } from '../store/intake.ts';
 import { turn } from '../store/schema.ts';
 
+const WHY = 'The workflow of the session was cancelled.';
+
 /**
  * A cancel of the session workflow means its open turn: the row first, with whoever asked the engine, then the
- * engine. Returns that turn, or nothing where none is running.
+ * engine. Returns that turn, or nothing where none is running: then it means the sub-agents in the background.
  */
 export async function cancelTurnOfSession(
   deps: Deps,
@@ -17,13 +20,16 @@ export async function cancelTurnOfSession(
     .select({ id: turn.id })
     .from(turn)
     .where(and(eq(turn.session, request.session), isNull(turn.endedAt)));
-  if (!open) return null;
   const by = await deps.engine.cancelAuthor(sessionWorkflowId(request.session), request.run);
+  if (!open) {
+    await stopAgentsOf(deps, request.session, { by: by ?? 'unknown', why: WHY, decidedBy: 'user' });
+    return null;
+  }
   await storeCancel(db, {
     turn: open.id,
     id: `session/${request.run}`,
     by: by ?? 'unknown',
-    why: 'The workflow of the session was cancelled.',
+    why: WHY,
     decidedBy: 'user',
     detail: 'user_cancel',
   });

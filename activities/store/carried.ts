@@ -1,4 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm';
+import { AGENT_TOOLS } from '../../workflows/core/agents.ts';
 import type { CarriedCall } from '../../workflows/core/turn-state.ts';
 import type { Tx } from './database.ts';
 import { approval, call, turn } from './schema.ts';
@@ -26,7 +27,8 @@ export async function carriedBy(
     );
   if (!found) return null;
   const { assistant, ordinal, tool, effect, argumentsHash: argsHash } = found.call;
-  const ref = { ordinal, tool, runs: 'activity', effect, argsHash, locks: [], verdict: 'run' } as const;
+  const runs = tool === AGENT_TOOLS.spawn ? 'child' : 'activity';
+  const ref = { ordinal, tool, runs, effect, argsHash, locks: [], verdict: 'run' } as const;
   // Whether its tool has an undo is for the undo to find out.
   return { assistant, ref: effect === 'none' ? ref : { ...ref, undo: 'declared' } };
 }

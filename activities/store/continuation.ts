@@ -6,7 +6,8 @@ import type { NewEvent } from './events.ts';
 import type { FencedTurn } from './fence.ts';
 import { sha256 } from './hash.ts';
 import { insertInput } from './intake.ts';
-import { approval, input, turn } from './schema.ts';
+import { approval, input, subAgent, turn } from './schema.ts';
+import { isOfAgent } from './sub-agents.ts';
 
 /** One for each ended turn. */
 export function continuationId(turnId: string): string {
@@ -26,7 +27,8 @@ export async function queueContinuation(
   { id: turnId, session, origin }: FencedTurn,
   { end, cancelAsked, directive }: EndedByMachine,
 ): Promise<NewEvent[]> {
-  if (directive === null) return [];
+  // A sub-agent ends with its turn: whoever started it decides.
+  if (directive === null || isOfAgent(session)) return [];
   const continuations = await continuationsOf(tx, origin);
   if (!continuesByItself(end, { continuations, cancelAsked })) return [];
   const id = continuationId(turnId);
@@ -51,8 +53,9 @@ async function continuationsOf(tx: Tx, origin: string): Promise<number> {
   return rows.length;
 }
 
-/** The input whose work a turn does: a continuation, or an answer, goes on with what there was; all else is its own. */
+/** The input whose work a turn does: a continuation, an answer, or a sub-agent's end goes on with what there was; all else is its own. */
 export async function originOf(tx: Tx, next: typeof input.$inferSelect): Promise<string> {
+  if (next.kind === 'agent_end') return (await originOfAgent(tx, next.sender ?? '')) ?? next.id;
   const [before] =
     next.continues !== null
       ? await tx.select({ origin: turn.origin }).from(turn).where(eq(turn.id, next.continues))
@@ -64,4 +67,14 @@ export async function originOf(tx: Tx, next: typeof input.$inferSelect): Promise
             .where(eq(approval.input, next.id))
         : [];
   return before?.origin ?? next.id;
+}
+
+/** The work of the turn that has started it. */
+async function originOfAgent(tx: Tx, session: string): Promise<string | null> {
+  const [started] = await tx
+    .select({ origin: turn.origin })
+    .from(subAgent)
+    .innerJoin(turn, eq(turn.id, subAgent.turn))
+    .where(eq(subAgent.session, session));
+  return started?.origin ?? null;
 }

@@ -4,7 +4,7 @@ import { classOf, type InputKind } from '../../workflows/core/inputs.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
 import { isUniqueViolation } from './errors.ts';
-import { recordEvents } from './events.ts';
+import { type NewEvent, recordEvents } from './events.ts';
 import { contentHash, rootHash, storable, storableDeep } from './hash.ts';
 import { newId } from './ids.ts';
 import { storeSchema } from './definitions.ts';
@@ -224,14 +224,17 @@ export async function storeCancel(
     const [row] = await tx.select().from(turn).where(eq(turn.id, request.turn)).for('share');
     if (!row) return 'no_such_turn';
     if (row.endedAt) return 'already_ended';
-    await tx.insert(cancel).values(storableDeep(request)).onConflictDoNothing();
-    await recordEvents(tx, row.session, [
-      {
-        key: `cancel/${request.id}`,
-        turn: request.turn,
-        event: { kind: 'cancel.requested', layer: 'turn', id: request.id, decidedBy: request.decidedBy },
-      },
-    ]);
+    await recordEvents(tx, row.session, [await insertCancel(tx, request)]);
     return 'stored';
   });
+}
+
+/** Returns what to tell of it. */
+export async function insertCancel(tx: Tx, request: CancelRequest): Promise<NewEvent> {
+  await tx.insert(cancel).values(storableDeep(request)).onConflictDoNothing();
+  return {
+    key: `cancel/${request.id}`,
+    turn: request.turn,
+    event: { kind: 'cancel.requested', layer: 'turn', id: request.id, decidedBy: request.decidedBy },
+  };
 }

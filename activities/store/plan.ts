@@ -1,5 +1,5 @@
-import { and, eq, ne } from 'drizzle-orm';
-import type { Db } from './database.ts';
+import { and, eq, ne, type SQL, sql } from 'drizzle-orm';
+import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { newId } from './ids.ts';
 import { session } from './schema.ts';
@@ -12,13 +12,14 @@ export interface SetPlan {
   readonly by: string;
 }
 
-/** Sets or takes away a session's plan flag; calls that begin after it heed it. `unknown`: no such session. */
+/** Sets or takes away a session's plan flag, and that of its running sub-agents; calls that begin after it heed it. `unknown`: no such session. */
 export async function setPlan(
   db: Db,
   { tenant, session: id, plan, by }: SetPlan,
 ): Promise<'set' | 'as_it_was' | 'unknown'> {
   return await db.transaction(async (tx) => {
     const own = and(eq(session.id, id), eq(session.tenant, tenant));
+    await setBelow(tx, own, plan);
     const changed = await tx
       .update(session)
       .set({ plan })
@@ -30,6 +31,17 @@ export async function setPlan(
     }
     return (await tx.$count(session, own)) > 0 ? 'as_it_was' : 'unknown';
   });
+}
+
+/** Rows of sub-agents before that of their session, as their own ends take them. */
+async function setBelow(tx: Tx, own: SQL | undefined, plan: boolean): Promise<void> {
+  await tx.execute(sql`
+    with recursive below as (
+      select a.session from pawl.sub_agent a join pawl.session on session.id = a.parent
+      where ${own} and a.ended_at is null
+      union all
+      select a.session from below b join pawl.sub_agent a on a.parent = b.session and a.ended_at is null
+    ) update pawl.session s set plan = ${plan} from below where s.id = below.session`);
 }
 
 /** Each change is one of its own. */

@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, inArray, isNull, notInArray, or, sql } from 'drizzle-orm';
+import { type AgentsCount, leased, NO_AGENTS, toolsAtDepth } from '../../workflows/core/agents.ts';
 import { BACKGROUND, JOINS_RUNNING_TURN } from '../../workflows/core/inputs.ts';
 import type { Limits } from '../../workflows/core/policy.ts';
 import type { TurnRules } from '../../workflows/core/turn-rules.ts';
@@ -11,6 +12,8 @@ import { cancel, input, outbox, session, type StoredAgent, type StoredTool, tool
 import { carriedBy } from './carried.ts';
 import { agentOf } from './definitions.ts';
 import { contentHash } from './hash.ts';
+import { insertCancel } from './intake.ts';
+import { agentOfSession, type AgentRow, leaseOfRow, parentCancel, runningAgents } from './sub-agents.ts';
 import { reportRest, reportStart } from './session-reports.ts';
 import { endsOpen, type ToRepair } from './repair.ts';
 import { rulesOf, schemaFor } from './rules-of-turn.ts';
@@ -34,6 +37,8 @@ export interface OpenTurn {
   readonly cancelAsked: boolean;
   /** The call that a late yes allowed: it is made first. */
   readonly carried: CarriedCall | null;
+  /** Set where sub-agents of the session run already. */
+  readonly agents: AgentsCount | null;
 }
 
 /** What a session is to do next: its queue is the store's, the session workflow is the hand. */
@@ -49,7 +54,7 @@ export interface Advanced {
 }
 
 /** The model's view of the tools an agent names, as this worker has them. */
-export type DescribeTools = (names: readonly string[]) => readonly StoredTool[];
+export type DescribeTools = (names: readonly string[], agents: readonly string[]) => readonly StoredTool[];
 
 type SessionRow = typeof session.$inferSelect;
 type TurnRow = typeof turn.$inferSelect;
@@ -138,6 +143,7 @@ async function joining(tx: Tx, turnId: string): Promise<string[]> {
         isNull(input.message),
         inArray(input.kind, [...JOINS_RUNNING_TURN]),
         sql`not ${isOfOpenWait}`,
+        sql`not ${isHeldBack}`,
       ),
     )
     .orderBy(asc(input.seq));
@@ -151,6 +157,9 @@ function unlocked() {
 /** A late yes before the session goes on without it, left-over steering, people, wake-ups; first in first out in each. */
 async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<OpenTurn | ToScreen | ToRepair | null> {
   const { row, describe, screening } = at;
+  const own = await agentOfSession(tx, row.id, 'lock');
+  // A sub-agent ends with its first turn.
+  if (own?.endedAt) return null;
   const wasStopped = last?.endReason === 'ABORTED' && last.endDecidedBy === 'user';
   const mayStart = wasStopped ? notInArray(input.kind, [...BACKGROUND]) : undefined;
   const [found] = await tx
@@ -166,8 +175,9 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
   if (!screening.beyondRepair?.has(row.head) && (await endsOpen(tx, row.head)))
     return { kind: 'repair', head: row.head };
   const n = (last?.n ?? 0) + 1;
+  if (own) await inheritPlan(tx, own);
   const pinned = await agentOf(tx, row.agent);
-  const tools = await storeToolList(tx, describe(pinned.tools));
+  const tools = await storeToolList(tx, describe(toolsAtDepth(row.id, pinned.tools), pinned.agents ?? []));
   const origin = await originOf(tx, next);
   const opened = {
     id: turnIdOf(row.id, n),
@@ -196,13 +206,30 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
       turn: opened.id,
       event: { kind: 'turn.opened', layer: 'turn', n, input: next.id },
     },
+    // What started it was stopped before it could begin.
+    ...(own?.cancelledAt ? [await insertCancel(tx, parentCancel(own, opened.id))] : []),
   ]);
-  return { ...described(row, opened, pinned), inputs: [next.id, ...joined], cancelAsked: false, carried };
+  return {
+    ...(await described(tx, row, opened, pinned)),
+    inputs: [next.id, ...joined],
+    cancelAsked: own !== null && own.cancelledAt !== null,
+    carried,
+  };
+}
+
+/** The plan may have been set while it was started; from here on it is set on both. */
+async function inheritPlan(tx: Tx, { session: id, parent }: AgentRow): Promise<void> {
+  await tx.execute(sql`
+    update pawl.session s set plan = true from pawl.session p where s.id = ${id} and p.id = ${parent} and p.plan and not s.plan`);
 }
 
 /** The answer to a call that still waits becomes its result; as a message it would cut other waits short. */
 const isOfOpenWait = sql`exists (
   select from pawl.approval a where a.input = ${input.id} and a.turn = ${input.turn} and a.settled_at is null)`;
+
+/** Nor is the end of a sub-agent a message while a call waits for it, or for a person. */
+const isHeldBack = sql`(${input.kind} = 'agent_end' and exists (
+  select from pawl.call c where c.turn = ${input.turn} and c.status is null and c.tool in ('wait_agents', 'ask_user')))`;
 
 const isLateYes = sql`exists (select from pawl.approval a where a.input = ${input.id} and a.answer = 'approved')`;
 
@@ -217,7 +244,7 @@ async function describeOpen(tx: Tx, row: SessionRow, open: TurnRow, screening: S
   await bindJoining(tx, open.id, row.id, screening);
   const joined = await joining(tx, open.id);
   return {
-    ...described(row, open, await agentOf(tx, open.agent)),
+    ...(await described(tx, row, open, await agentOf(tx, open.agent))),
     inputs: [open.input, ...joined.filter((id) => id !== open.input)],
     cancelAsked: (await tx.$count(cancel, eq(cancel.turn, open.id))) > 0,
     carried: await carriedBy(tx, open),
@@ -227,11 +254,13 @@ async function describeOpen(tx: Tx, row: SessionRow, open: TurnRow, screening: S
 /** A title is content, which a history must not show. */
 const TICKET_NUMBER = /^[\w.:#/@-]{1,100}$/;
 
-function described(
+async function described(
+  tx: Tx,
   row: SessionRow,
   open: Pick<TurnRow, 'id' | 'agent' | 'tools' | 'baseHead' | 'outputSchema'>,
   pinned: StoredAgent,
-): Omit<OpenTurn, 'inputs' | 'cancelAsked' | 'carried'> {
+): Promise<Omit<OpenTurn, 'inputs' | 'cancelAsked' | 'carried'>> {
+  const own = await agentOfSession(tx, row.id);
   return {
     turn: open.id,
     agent: open.agent,
@@ -241,7 +270,8 @@ function described(
     workspaceQueue: row.workspaceQueue,
     head: open.baseHead,
     rules: rulesOf(pinned, row, open.outputSchema !== null),
-    limits: pinned.limits,
+    limits: own ? leased(pinned.limits, leaseOfRow(own)) : pinned.limits,
+    agents: (await runningAgents(tx, row.id)) > 0 ? NO_AGENTS : null,
   };
 }
 

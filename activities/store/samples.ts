@@ -15,7 +15,8 @@ const prepared = perDatabase((db) => ({
   results: db
     .select({
       ...getTableColumns(call),
-      begun: sql<boolean>`coalesce(${effect.state} <> 'intended', false)`,
+      begun: sql<boolean>`coalesce(${effect.state} <> 'intended', false)
+        or exists (select from pawl.sub_agent a where a.call = ${call.key})`,
       undo: effect.undo,
     })
     .from(call)

@@ -13,17 +13,24 @@ import {
   timestamp,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import type { Permissions } from '../gate/permissions.ts';
+import type { AgentMode } from '../../workflows/core/agents.ts';
 import type { Decider, EndDetail, EndPhase, EndReason, Signal } from '../../workflows/core/ends.ts';
 import type { InputClass, InputKind, InputStatus } from '../../workflows/core/inputs.ts';
 import type { CancelAnswer, JournalEvent, Layer } from '../../workflows/core/journal.ts';
-import type { Limits, Patience } from '../../workflows/core/policy.ts';
-import type { AnswerFault } from '../../workflows/core/turn-counters.ts';
-import type { Contract } from '../../workflows/core/turn-rules.ts';
 import type { Usage } from '../../workflows/core/sample-outcome.ts';
-import type { PriceTable } from '../../workflows/core/usage.ts';
-import type { CallStatus, Effect, Runs } from '../../workflows/core/tools.ts';
+import type { CallStatus, Effect } from '../../workflows/core/tools.ts';
 import type { Message, MessageKind } from '../../workflows/core/transcript.ts';
+import type { ApprovalAnswer, Asked, OutputSchema, StoredAgent, StoredTool, StructuredOutput } from './stored.ts';
+
+export type {
+  ApprovalAnswer,
+  Asked,
+  OutcomeAnswer,
+  OutputSchema,
+  StoredAgent,
+  StoredTool,
+  StructuredOutput,
+} from './stored.ts';
 
 const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => 'bytea' });
 const when = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' });
@@ -58,43 +65,12 @@ export const agent = pawl.table('agent', {
   createdAt: created(),
 });
 
-export interface StoredAgent {
-  readonly name: string;
-  readonly provider: string;
-  readonly model: string;
-  readonly instructions: string;
-  readonly tools: readonly string[];
-  readonly attended: boolean;
-  readonly limits: Limits;
-  /** What the agent says of it; the rest is as it is for everybody. */
-  readonly patience?: Partial<Patience>;
-  /** Absent where no price is known. */
-  readonly prices?: PriceTable;
-  /** Who goes on where the model is overloaded. */
-  readonly fallback?: { readonly provider: string; readonly model: string };
-  readonly contract?: Contract;
-  readonly todoGate?: boolean;
-  readonly tokenTarget?: number;
-  /** What the answers of its turns have to fit, unless a job brings its own. */
-  readonly outputSchema?: OutputSchema;
-  /** Absent in what was stored before there were permissions: the list of tools is the permission. */
-  readonly permissions?: Permissions;
-  /** False: the context is never compacted. */
-  readonly compaction?: boolean;
-}
-
-/** JSON Schema of an object. */
-export type OutputSchema = Readonly<Record<string, unknown>>;
-
 /** What answers have to fit; immutable, by content hash. */
 export const outputSchema = pawl.table('output_schema', {
   hash: text('hash').primaryKey(),
   schema: jsonb('schema').$type<OutputSchema>().notNull(),
   createdAt: created(),
 });
-
-/** An answer that fits its schema, or why there is none. */
-export type StructuredOutput = { readonly value: unknown } | { readonly error: AnswerFault };
 
 export const toolList = pawl.table('tool_list', {
   hash: text('hash').primaryKey(),
@@ -108,15 +84,6 @@ export const sharedRoot = pawl.table('shared_root', {
   mark: text('mark').notNull(),
   createdAt: created(),
 });
-
-/** What the model is shown of a tool, and what the ledger needs to know of it. */
-export interface StoredTool {
-  readonly name: string;
-  readonly description: string;
-  readonly parameters: Readonly<Record<string, unknown>>;
-  readonly effect: Effect;
-  readonly runs: Runs;
-}
 
 export const session = pawl.table(
   'session',
@@ -146,6 +113,58 @@ export const session = pawl.table(
     createdAt: created(),
   },
   (t) => [index('session_by_tenant').on(t.tenant, t.createdAt, t.id)],
+);
+
+/** A session that another one has started, and owns; it ends with its first turn. */
+export const subAgent = pawl.table(
+  'sub_agent',
+  {
+    session: text('session')
+      .primaryKey()
+      .references(() => session.id),
+    parent: text('parent')
+      .notNull()
+      .references(() => session.id),
+    n: integer('n').notNull(),
+    /** The call that asked for it: there is one for each. */
+    call: text('call')
+      .notNull()
+      .unique()
+      .references(() => call.key),
+    /** The turn that started it. */
+    turn: text('turn')
+      .notNull()
+      .references(() => turn.id),
+    /** The input, of the root session, whose work this is. */
+    origin: text('origin')
+      .notNull()
+      .references(() => input.id),
+    name: text('name').notNull(),
+    mode: text('mode').$type<AgentMode>().notNull(),
+    /** What it may spend, with all that it starts itself; null: no limit. */
+    leaseTokens: int8('lease_tokens'),
+    leaseMicroUsd: int8('lease_micro_usd'),
+    /** Set where what started it was stopped, with whoever did that. */
+    cancelledAt: when('cancelled_at'),
+    cancelBy: text('cancel_by'),
+    cancelWhy: text('cancel_why'),
+    cancelDecidedBy: text('cancel_decided_by').$type<Decider>(),
+    endedAt: when('ended_at'),
+    endTurn: text('end_turn').references(() => turn.id),
+    /** What the agent that started it is told of its end. */
+    report: text('report'),
+    /** What it counts against the budgets of the turn that started it, once it has ended. */
+    chargedTokens: int8('charged_tokens'),
+    chargedMicroUsd: int8('charged_micro_usd'),
+    createdAt: created(),
+  },
+  (t) => [
+    uniqueIndex('sub_agent_of_parent').on(t.parent, t.n),
+    index('sub_agent_of_turn').on(t.turn),
+    index('sub_agent_of_origin').on(t.origin),
+    index('sub_agent_running').on(t.parent).where(sql`${t.endedAt} is null`),
+    index('sub_agent_ended').on(t.endedAt),
+  ],
 );
 
 export const input = pawl.table(
@@ -370,24 +389,6 @@ export const call = pawl.table(
   },
   (t) => [uniqueIndex('call_in_message').on(t.assistant, t.ordinal), index('call_of_turn').on(t.turn, t.step)],
 );
-
-/** What a person was shown; kept with the wait, so that a decision never depends on a rule that is gone. */
-export interface Asked {
-  /**
-   * `permission`: may this call run; `question`: an answer for the agent; `event`: something outside has happened;
-   * `outcome`: this call ran, and nobody knows whether it took effect.
-   */
-  readonly kind: 'permission' | 'question' | 'event' | 'outcome';
-  readonly tool: string;
-  readonly subject: string | null;
-  readonly arguments: string;
-  readonly onExpiry: 'deny' | 'block' | 'end';
-}
-
-/** What a person says of a call whose outcome nobody knew: it took effect, it did not, or: make it once more. */
-export type OutcomeAnswer = 'happened' | 'absent' | 'again';
-
-export type ApprovalAnswer = 'approved' | 'rejected' | 'cancelled' | 'message' | 'expired' | OutcomeAnswer;
 
 export const approval = pawl.table(
   'approval',

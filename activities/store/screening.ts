@@ -39,15 +39,17 @@ export interface ToScreen {
 }
 
 type InputRow = typeof input.$inferSelect;
-type SessionRow = Pick<typeof session.$inferSelect, 'id' | 'workspacePath'>;
+type SessionRow = Pick<typeof session.$inferSelect, 'id' | 'workspacePath' | 'parent'>;
 
 /** What a turn had before was screened then. */
 export function toScreen(
   { row, isTyped }: { readonly row: InputRow; readonly isTyped: boolean },
-  { workspacePath: workspace }: SessionRow,
+  { workspacePath: workspace, parent }: SessionRow,
   turn: string | null,
   screening: Screening,
 ): ToScreen | null {
+  // What an agent writes to one that it starts is no person's word; the call that did so has had its own guards.
+  if (parent !== null) return null;
   const isOfPerson = isTyped || SCREENED.includes(row.kind);
   const isNew = isOfPerson && !row.isLeftOver && screening.cleared.get(row.id) !== row.body;
   if (!isNew || !screening.has('UserPromptSubmit')) return null;

@@ -1,4 +1,5 @@
 import { and, eq } from 'drizzle-orm';
+import { depthOf } from '../../workflows/core/agents.ts';
 import type { Tx } from './database.ts';
 import { storeReports } from './reports.ts';
 import { event } from './schema.ts';
@@ -12,7 +13,7 @@ export async function reportStart(
   last: string | null,
   { has }: Pick<Screening, 'has'>,
 ): Promise<void> {
-  if (!has('SessionStart') || (last !== null && !(await hasRested(tx, session, last)))) return;
+  if (depthOf(session) > 0 || !has('SessionStart') || (last !== null && !(await hasRested(tx, session, last)))) return;
   const facts = { source: last === null ? 'new' : 'resumed' };
   await storeReports(tx, [{ id: `session_start/${turn}`, body: { event: 'SessionStart', session, turn, facts } }]);
 }
@@ -30,7 +31,7 @@ export async function reportRest(
   last: string,
   { has }: Pick<Screening, 'has'>,
 ): Promise<void> {
-  if (!has('SessionEnd')) return;
+  if (depthOf(session) > 0 || !has('SessionEnd')) return;
   const body = { event: 'SessionEnd', session, turn: last, facts: { reason: 'queue_empty' } } as const;
   await storeReports(tx, [{ id: `session_end/${last}`, body }]);
 }

@@ -1,17 +1,20 @@
 import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
+import { cascadeOf } from '../../workflows/core/agents.ts';
 import type { Decider, End, Signal } from '../../workflows/core/ends.ts';
-import type { CancelAnswer } from '../../workflows/core/journal.ts';
 import { NO_USAGE, type Usage } from '../../workflows/core/sample-outcome.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
 import { type HookEvent, STOP_EVENTS } from '../gate/hook-types.ts';
 import { queueContinuation } from './continuation.ts';
+import { endAgent } from './agent-ends.ts';
+import { answerCancels } from './answer-cancels.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import type { FencedTurn } from './fence.ts';
 import { storableDeep } from './hash.ts';
 import { storeReports } from './reports.ts';
 import { cancel, input, outbox, session, type StructuredOutput, turn } from './schema.ts';
+import { agentsOf, markCancelled } from './sub-agents.ts';
 import { chainOn, type Link, writeLinks } from './transcript.ts';
 import { usageOfTurn } from './usage.ts';
 
@@ -39,6 +42,8 @@ export interface TurnEnding {
   readonly tokensOf: (message: Message) => number;
   /** What the model is told where the job goes on by itself. */
   readonly directive?: string | null;
+  /** What the agent said last, for whoever started it. */
+  readonly lastText?: string | null;
   /** Whether hooks are to be told of an event. */
   readonly reports?: (event: HookEvent) => boolean;
 }
@@ -54,10 +59,11 @@ type CancelRow = typeof cancel.$inferSelect;
 export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Promise<FencedTurn>): Promise<void> {
   await db.transaction(async (tx) => {
     const owner = await lock(tx);
-    const owed = await appendOwed(tx, owner, ending);
-    const head = owed[owed.length - 1]?.hash ?? owner.head;
     const cancels = await tx.select().from(cancel).where(eq(cancel.turn, owner.id)).orderBy(asc(cancel.seq));
     const { end, author } = storableDeep(withCancel(ending, cancels));
+    await stopAgents(tx, owner, end, author);
+    const owed = await appendOwed(tx, owner, ending);
+    const head = owed[owed.length - 1]?.hash ?? owner.head;
     const usage = await writeEndRow(tx, owner, ending, end, author, head);
     const headKept = await moveSessionHead(tx, owner, head);
     const dropped = await settleInputs(tx, owner, head, end, author);
@@ -72,6 +78,16 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
       .values({ receiver: `session:${owner.session}`, event: `ended/${owner.id}`, body: { turn: owner.id } })
       .onConflictDoNothing();
     await reportStop(tx, owner, end, ending.reports);
+    const ofAgent = await endAgent(tx, {
+      session: owner.session,
+      turn: owner.id,
+      end,
+      by: author.by,
+      usage,
+      structuredOutput: ending.structuredOutput ?? null,
+      lastText: ending.lastText ?? null,
+      reports: ending.reports,
+    });
     await recordEvents(tx, owner.session, [
       ...dropped,
       ...answers,
@@ -79,8 +95,15 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
       ...(headKept ? [headKept] : []),
       endEvent(owner, ending, { end, author, head, usage }),
       ...continued,
+      ...ofAgent,
     ]);
   });
+}
+
+/** Those that end with this turn are marked in its transaction, before any session's row is taken. */
+async function stopAgents(tx: Tx, owner: FencedTurn, end: End, { by, why }: EndAuthor): Promise<void> {
+  const which = agentsOf(owner.session, cascadeOf(end, owner.session));
+  await markCancelled(tx, which, { by: by ?? `turn ${owner.id}`, why, decidedBy: end.decidedBy });
 }
 
 async function appendOwed(tx: Tx, owner: FencedTurn, ending: TurnEnding): Promise<readonly Link[]> {
@@ -230,22 +253,6 @@ async function messagesOfTurn(tx: Tx, owner: FencedTurn, head: string): Promise<
     )
     select hash from back`);
   return new Set(rows.map((row) => row.hash));
-}
-
-async function answerCancels(tx: Tx, cancels: readonly CancelRow[], end: End): Promise<NewEvent[]> {
-  const took = end.signal.name === 'cancel_request';
-  const answered: NewEvent[] = [];
-  for (const [index, row] of cancels.entries()) {
-    const answer: CancelAnswer = !took ? 'already_ended' : index === 0 ? 'took' : 'second';
-    await tx.update(cancel).set({ answer }).where(eq(cancel.id, row.id));
-    const { id, turn: turnId } = row;
-    answered.push({
-      key: `answered/${id}`,
-      turn: turnId,
-      event: { kind: 'cancel.answered', layer: 'turn', id, answer },
-    });
-  }
-  return answered;
 }
 
 interface WrittenEnd {

@@ -18,9 +18,18 @@ export const usageSum = sql<Usage>`jsonb_build_object(
   'heldMicroUsd', coalesce(sum(greatest(0, ${usage.worstMicroUsd} - coalesce(${usage.costMicroUsd}, 0)))
     filter (where not ${usage.complete}), 0))`;
 
-/** Everything that a turn has spent, as a value for a statement that writes it down. */
+/** Everything that a turn and its sub-agents have spent, as a value for a statement that writes it down. */
 export function usageOfTurn(turn: string) {
-  return sql`(select ${usageSum} from ${usage} where ${usage.turn} = ${turn})`;
+  return sql`(select ${usageSum} from ${usage} where ${usage.turn} = any(array(${familyOf(turn)})))`;
+}
+
+/** The turn, and those of all that it has started, however far down. */
+function familyOf(turn: string) {
+  return sql`with recursive family as (
+    select ${turn}::text as turn
+    union all
+    select t.id from family f join pawl.sub_agent a on a.turn = f.turn join pawl.turn t on t.session = a.session
+  ) select turn from family`;
 }
 
 /** What the attempts before this one have spent that died and whose outcome nobody was told. */

@@ -9,7 +9,9 @@ import { readOutput } from './read-output.ts';
 import { reportBlocked } from './report-blocked.ts';
 import { searchText } from './search-text.ts';
 import { shell } from './shell.ts';
+import { spawnAgent } from './spawn-agent.ts';
 import { todoWrite } from './todo-write.ts';
+import { waitAgents } from './wait-agents.ts';
 import { waitFor } from './wait-for.ts';
 import { writeFile } from './write-file.ts';
 
@@ -27,6 +29,8 @@ export function builtinToolsFor(http: HttpOptions): readonly Tool[] {
     askUser,
     waitFor,
     reportBlocked,
+    spawnAgent,
+    waitAgents,
     httpGetTool(http),
     httpRequestTool(http),
   ] as readonly Tool[];

@@ -1,4 +1,5 @@
 import type { ZodType } from 'zod';
+import type { AgentMode } from '../../workflows/core/agents.ts';
 import type { Effect, LockMode, OnUnknown, Runs } from '../../workflows/core/tools.ts';
 import type { Command, Supervised } from '../process/supervise.ts';
 import type { MaskStream } from '../secrets/mask.ts';
@@ -74,6 +75,22 @@ export type WaitPlan =
   | { readonly kind: 'question'; readonly text: string; readonly forMs: number }
   | { readonly kind: 'event'; readonly text: string; readonly forMs: number }
   | { readonly kind: 'time'; readonly untilMs: number }
+  /** The end of a sub-agent that this call starts; in the background it waits for nothing. */
+  | {
+      readonly kind: 'agent';
+      readonly agent: string;
+      readonly prompt: string;
+      readonly mode: AgentMode;
+      readonly maxTokens: number | null;
+      readonly maxMicroUsd: number | null;
+    }
+  /** Ends of sub-agents in the background; `ids` null: of all whose end has not been told. */
+  | {
+      readonly kind: 'agents';
+      readonly ids: readonly string[] | null;
+      readonly for: 'any' | 'all';
+      readonly forMs: number | null;
+    }
   | { readonly kind: 'report'; readonly on: 'question' | 'event'; readonly text: string };
 
 /** How a call is taken back that a cancel cut in the middle. */
@@ -124,7 +141,7 @@ export interface Tool<Args = unknown> {
   readonly quick?: boolean;
   /** Variables whose values it uses as secrets: masked in everything that is stored. */
   readonly secretEnv?: readonly string[];
-  /** For `runs: 'wait'`: what the call waits for, as a timer and a condition that hold no worker. */
+  /** For `runs: 'wait'` and `'child'`: what the call waits for, as a timer and a condition that hold no worker. */
   wait?(args: Args, nowMs: number): WaitPlan;
   /** Runs before the effect is marked started; what it returns is kept with the mark. */
   prepare?(args: Args, context: ToolContext): Promise<unknown>;
@@ -180,13 +197,15 @@ export interface WaitDefinition<Args> {
   readonly description: string;
   readonly input: Tool<Args>['input'];
   readonly wait: NonNullable<Tool<Args>['wait']>;
+  /** `child`: it starts a sub-agent and waits for its end. */
+  readonly runs?: 'wait' | 'child';
 }
 
 /** Defines a tool that waits: for a person, for something outside, or for a time. */
 export function defineWait<Args>(definition: WaitDefinition<Args>): Tool<Args> {
   return defineTool<Args>({
-    ...definition,
     runs: 'wait',
+    ...definition,
     effect: 'none',
     run: () => Promise.resolve({ isError: true, text: 'This call waits; it does not run.', note: 'not_run' }),
   });

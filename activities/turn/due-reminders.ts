@@ -14,6 +14,8 @@ export interface ReminderFacts {
   readonly agent: StoredAgent;
   readonly schema: OutputSchema | null;
   readonly messages: readonly Message[];
+  /** Sub-agents that work in the background. */
+  readonly agents: number;
 }
 
 /** Reminders that are due, as messages. What they are about follows from what is committed, so a repeat says the same. */
@@ -30,7 +32,7 @@ async function detailsOf(db: Db, code: Reminder, facts: ReminderFacts): Promise<
     case 'structured_output':
       return faultsOfAnswer(facts);
     case 'todo':
-      return openTodos(facts.messages).map((item) => `- ${item}`);
+      return openTodos(facts.messages, facts.agents).map((item) => `- ${item}`);
     case 'contract':
       return (await missing(db, facts)).map((tool) => `- ${tool}`);
     default:

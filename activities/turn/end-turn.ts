@@ -1,4 +1,5 @@
 import type { End } from '../../workflows/core/ends.ts';
+import { POLICY } from '../../workflows/core/policy.ts';
 import type { EndTurnRequest } from '../../workflows/core/requests.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
@@ -11,11 +12,15 @@ import { enterRun, FenceRefused, type FencedTurn, lockTurn, readTurn, sessionEnd
 import { lateYesOf } from '../store/inputs.ts';
 import { readResults } from '../store/samples.ts';
 import { ancestorsAmong, ChainBroken, type Link, loadOwnChain } from '../store/transcript.ts';
+import { runningAgents } from '../store/sub-agents.ts';
 import { type EndAuthor, HeadMoved, type TurnEnding, writeEnd } from '../store/turn-end.ts';
+import { cascade, tellParent } from '../agents/cascade.ts';
+import { fitText } from '../tools/text.ts';
 import { batchEnded } from './batch-end.ts';
 import { continuationText } from './continuation-text.ts';
 import { inputMessage } from './input-text.ts';
 import { resultMessages } from './results.ts';
+import { tellSession } from './tell-session.ts';
 import { stopReason } from './stop-gate.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 
@@ -36,7 +41,14 @@ export async function endTurn(deps: Deps, request: EndTurnRequest): Promise<void
       : await authorOfHook(deps, request),
   );
   if (end.reason === 'ABORTED' && !byCancel) await deps.engine.requestCancel(workflowId);
+  await tellOfEnd(deps, session);
+}
+
+/** The session itself, sub-agents that ended with the turn, and whoever waits for this one. */
+export async function tellOfEnd(deps: Deps, session: string): Promise<void> {
   await tellSession(deps, session);
+  await cascade(deps, session);
+  await tellParent(deps, session);
 }
 
 /** A hook that wanted the end is named with what it said. */
@@ -78,8 +90,9 @@ export async function writeTurnEnd(
     const chain = await chainIfWhole(deps, owner, head);
     const { owed, batchEnd } = chain ? await owedAtEnd(deps, owner.id, chain, facts.end) : NOTHING_OWED;
     try {
-      const end = withTodos(facts.end, chain ?? []);
-      const ending = { ...facts, end, chain: chain ?? [], owed, batchEnd, directive };
+      const end = await withTodos(deps, owner.session, facts.end, chain ?? []);
+      const lastText = lastTextIn(chain ?? []);
+      const ending = { ...facts, end, chain: chain ?? [], owed, batchEnd, directive, lastText };
       await writeEnd(db, { ...ending, tokensOf: estimateMessage, reports: deps.hooks.has }, lock);
       deps.notifier.moved(owner.stream);
       deps.reporter.wake();
@@ -107,10 +120,21 @@ async function chainIfWhole(
   }
 }
 
+/** Cut to what a result may have. */
+function lastTextIn(chain: readonly Link[]): string | null {
+  const last = chain.findLast(({ body }) => body.kind === 'assistant' && body.text.trim() !== '');
+  return last ? fitText(last.body.text, POLICY.tools.resultChars) : null;
+}
+
 /** What was left undone: the workflow knows only how much. */
-function withTodos(end: End, chain: readonly Link[]): End {
+async function withTodos({ database }: Deps, session: string, end: End, chain: readonly Link[]): Promise<End> {
   if (end.signal.name !== 'open_todos') return end;
-  return { ...end, signal: { ...end.signal, items: openTodos(chain.map(({ body }) => body)) } };
+  const agents = await runningAgents(database.db, session);
+  const items = openTodos(
+    chain.map(({ body }) => body),
+    agents,
+  );
+  return { ...end, signal: { ...end.signal, items } };
 }
 
 /** Results of the last calls that are not on the chain yet, and a marker where something was cut. */
@@ -156,12 +180,3 @@ const MARKERS: Partial<Record<End['reason'], string>> = {
 
 const CHECK_FIRST =
   'The last text may be cut short, and a call without a clear result may have taken effect in part: check before you repeat it.';
-
-/** The outbox row is the promise; this only makes it quick. The sweeper repeats what gets lost. */
-export async function tellSession(deps: Deps, session: string): Promise<void> {
-  try {
-    await deps.engine.look(session);
-  } catch {
-    deps.log.warn({ session }, 'a session could not be told of its turn’s end; the sweeper will');
-  }
-}

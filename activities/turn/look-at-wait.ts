@@ -1,24 +1,26 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { eq, sql } from 'drizzle-orm';
+import { AGENT_TOOLS } from '../../workflows/core/agents.ts';
 import type { WaitLook } from '../../workflows/core/gate.ts';
 import type { WaitRequest } from '../../workflows/core/requests.ts';
-import type { CallStatus } from '../../workflows/core/tools.ts';
+import { cancelAuthorOf, cascade } from '../agents/cascade.ts';
+import { HOLDS_BACK_ENDS, lookAtAgent, lookAtAgents } from '../agents/look.ts';
 import type { Deps } from '../deps.ts';
 import { answeredEvent, approvalIdOf, type ApprovalRow, markSettled, openApproval } from '../store/approvals.ts';
 import type { Tx } from '../store/database.ts';
 import { type NewEvent, recordEvents } from '../store/events.ts';
 import { enterRun, lockTurn } from '../store/fence.ts';
-import { effectKey, sha256, storable } from '../store/hash.ts';
-import { type CallRow, finished, readCall } from '../store/ledger.ts';
-import { ownerOf, type TurnOwner } from '../store/owners.ts';
-import { callReport } from '../reports/call-report.ts';
-import { storeReports } from '../store/reports.ts';
+import { effectKey } from '../store/hash.ts';
+import { type CallRow, readCall } from '../store/ledger.ts';
+import { ownerOf } from '../store/owners.ts';
 import { takeEvent, type TakenEvent } from '../store/outside-events.ts';
-import { approval, type ApprovalAnswer, call, commit, input } from '../store/schema.ts';
-import { findCommit } from '../store/turn-commit.ts';
+import { approval, type ApprovalAnswer, input } from '../store/schema.ts';
+import { agentOfCall, countAgents } from '../store/sub-agents.ts';
 import type { WaitPlan } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { confirmRun, knownRuns } from './runs.ts';
+import { tellSession } from './tell-session.ts';
+import { INTERRUPTED, type Looking, over, pinned } from './wait-over.ts';
 
 /** Opens a wait, or looks whether it is over; the row in the store decides, and the first result stands. */
 export async function lookAtWait(deps: Deps, request: WaitRequest): Promise<WaitLook> {
@@ -27,29 +29,40 @@ export async function lookAtWait(deps: Deps, request: WaitRequest): Promise<Wait
   const owner = await ownerOf(db, request.fence.turn);
   const row = await readCall(db, effectKey(request.assistant, request.ordinal));
   if (!row) throw ApplicationFailure.nonRetryable('The call is not in the store.', 'tool.call_missing');
-  if (row.call.status) return { kind: 'over', status: row.call.status };
+  if (row.call.status) return await counted(deps, owner.id, row.call, { kind: 'over', status: row.call.status });
   const found = deps.tools.lookup(row.call.tool);
   const parsed = found.ok ? parseArguments(found.tool, row.call.arguments) : null;
   const plan = found.ok && parsed?.ok ? (found.tool.wait?.(parsed.args, Date.now()) ?? null) : null;
+  const at: Looking = { request, owner, row: row.call, hooks: deps.hooks };
+  const author = request.cancelled ? await cancelAuthorOf(deps, request.fence) : null;
   const look = await db.transaction(async (tx) => {
     await lockTurn(tx, request.fence);
-    return await lookIn(tx, { request, owner, row: row.call, plan, hooks: deps.hooks });
+    if (plan?.kind === 'agent') return await lookAtAgent(tx, at, plan, { agents: deps.agents, author });
+    return plan?.kind === 'agents' ? await lookAtAgents(tx, at, plan) : await lookIn(tx, at, plan);
   });
   deps.notifier.moved(owner.stream);
   deps.reporter.wake();
-  return look;
+  await tellOthers(deps, at, look);
+  return await counted(deps, owner.id, at.row, look);
 }
 
-interface Looking {
-  readonly request: WaitRequest;
-  readonly owner: TurnOwner;
-  readonly row: CallRow;
-  readonly plan: WaitPlan | null;
-  readonly hooks: Deps['hooks'];
+/** Who else has to know: a sub-agent that begins or is to stop, a session that held ends of sub-agents back. */
+async function tellOthers(deps: Deps, { row, owner, request }: Looking, look: WaitLook): Promise<void> {
+  if (row.tool === AGENT_TOOLS.spawn) {
+    if (request.cancelled) return await cascade(deps, owner.session);
+    const agent = await agentOfCall(deps.database.db, row.key);
+    if (agent && agent.endedAt === null) await tellSession(deps, agent.session);
+  } else if (look.kind === 'over' && HOLDS_BACK_ENDS.includes(row.tool)) await tellSession(deps, owner.session);
 }
 
-async function lookIn(tx: Tx, at: Looking): Promise<WaitLook> {
-  const { plan, request } = at;
+/** What sub-agents count against the budgets comes with each look at one. */
+async function counted({ database }: Deps, turn: string, { tool }: CallRow, look: WaitLook): Promise<WaitLook> {
+  const isAboutAgents = tool === AGENT_TOOLS.spawn || tool === AGENT_TOOLS.wait;
+  return isAboutAgents ? { ...look, agents: await countAgents(database.db, turn) } : look;
+}
+
+async function lookIn(tx: Tx, at: Looking, plan: OwnPlan | null): Promise<WaitLook> {
+  const { request } = at;
   if (plan === null) return await over(tx, at, 'error', 'This tool no longer waits for anything.');
   if (plan.kind === 'report') {
     const opened = await open(tx, at, { kind: plan.on, text: plan.text, forMs: 0 });
@@ -61,6 +74,9 @@ async function lookIn(tx: Tx, at: Looking): Promise<WaitLook> {
   if (untilMs <= Date.now()) return await over(tx, at, 'ok', 'The time is over.');
   return { kind: 'waiting', wait: approvalIdOf(at.row.key), untilMs };
 }
+
+/** What is no sub-agent's business. */
+type OwnPlan = Exclude<WaitPlan, { readonly kind: 'agent' | 'agents' }>;
 
 /** What is asked or waited for outside the turn. */
 type Question = WaitPlan & { readonly kind: 'question' | 'event' };
@@ -87,8 +103,6 @@ async function lookForAnswer(tx: Tx, at: Looking, plan: Question): Promise<WaitL
   await recordEvents(tx, owner.session, [opened.event]);
   return { kind: 'waiting', wait: opened.row.id, untilMs };
 }
-
-const INTERRUPTED = 'The wait was interrupted by a message, which follows.';
 
 /** Nobody need answer it any more: the model reads the message, and asks again if it still wants to know. */
 async function withdraw(tx: Tx, at: Looking, opened: Opened): Promise<WaitLook> {
@@ -133,33 +147,4 @@ async function answerText(tx: Tx, { answer, input: id }: ApprovalRow): Promise<s
   if (id === null) return `The person did not answer: ${answer}.`;
   const [row] = await tx.update(input).set({ status: 'consumed' }).where(eq(input.id, id)).returning();
   return row ? row.body || HAPPENED : 'The answer is gone.';
-}
-
-/** The time is fixed at the first look, whatever is repeated. */
-async function pinned(tx: Tx, { row, owner, request }: Looking, untilMs: number): Promise<number> {
-  const key = sha256('wait', row.key);
-  const before = await findCommit<{ untilMs: number }>(tx, key);
-  if (before) return before.untilMs;
-  await tx.insert(commit).values({ key, turn: owner.id, run: request.fence.run, result: { untilMs } });
-  return untilMs;
-}
-
-async function over(
-  tx: Tx,
-  { row, owner, hooks }: Looking,
-  status: CallStatus,
-  text: string,
-  before: readonly NewEvent[] = [],
-): Promise<WaitLook> {
-  await tx
-    .update(call)
-    .set({ status, result: storable(text), finishedAt: new Date() })
-    .where(eq(call.key, row.key));
-  const report = callReport(hooks, { session: owner.session, turn: owner.id, call: row, status });
-  if (report) await storeReports(tx, [report]);
-  await recordEvents(tx, owner.session, [
-    ...before,
-    finished({ key: row.key, turn: owner.id, tool: row.tool, status, note: null }),
-  ]);
-  return { kind: 'over', status };
 }

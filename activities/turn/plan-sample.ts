@@ -16,6 +16,7 @@ import { sha256 } from '../store/hash.ts';
 import type { TurnOwner } from '../store/owners.ts';
 import { readInputs } from '../store/inputs.ts';
 import { readResults } from '../store/samples.ts';
+import { runningAgents } from '../store/sub-agents.ts';
 import type { OutputSchema, StoredAgent, StoredTool } from '../store/schema.ts';
 import { ancestorsAmong, chainOn, type Link, loadOwnChain } from '../store/transcript.ts';
 import { readOutput } from '../tools/read-output.ts';
@@ -60,7 +61,9 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     owner.outputSchema === null ? null : schemaOf(db, owner.outputSchema),
   ]);
   const results = request.results > 0 ? await resultsOf(deps, request, chain) : [];
-  const bodies = await owedMessages(deps, request, { agent, chain, tools, schema: pinned, results });
+  // What is in progress may be theirs.
+  const backing = agent.todoGate && agent.agents ? await runningAgents(db, owner.session) : 0;
+  const bodies = await owedMessages(deps, request, { agent, chain, tools, schema: pinned, results, backing });
   const depth = chain[chain.length - 1]?.depth ?? 0;
   const links = chainOn({ hash: request.head, depth }, bodies, estimateMessage);
   const head = links[links.length - 1]?.hash ?? request.head;
@@ -90,7 +93,12 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     links,
     batchEnd: batchEnded({ turn: owner.id, assistant: results[0]?.assistant ?? request.head }, results, null),
     schema: shown.schema,
-    openTodos: agent.todoGate ? openTodos([...chain, ...links].map(({ body }) => body)).length : null,
+    openTodos: agent.todoGate
+      ? openTodos(
+          [...chain, ...links].map(({ body }) => body),
+          backing,
+        ).length
+      : null,
     switchedFrom: request.transition === 'model_switched' ? agent.model : null,
     joined: links.flatMap(({ body, hash }) => (body.kind === 'user' ? [{ input: body.input, message: hash }] : [])),
     tools,
@@ -147,13 +155,14 @@ interface Owing {
   readonly tools: readonly StoredTool[];
   readonly schema: OutputSchema | null;
   readonly results: Awaited<ReturnType<typeof resultsOf>>;
+  readonly backing: number;
 }
 
 /** In this order: results of the last calls, inputs that wait for this turn, reminders that are due. */
 async function owedMessages(
   deps: Deps,
   request: SampleRequest,
-  { agent, chain, tools, schema, results }: Owing,
+  { agent, chain, tools, schema, results, backing }: Owing,
 ): Promise<Message[]> {
   const { db } = deps.database;
   const inputs = await readInputs(db, request.inputs);
@@ -163,12 +172,16 @@ async function owedMessages(
       results,
       tools.some(({ name }) => name === readOutput.name),
     ),
-    ...inputs.filter((row) => !present.has(row.id)).map(inputMessage),
+    ...inputs
+      // The result of a call that waited for it has told it already.
+      .filter((row) => !present.has(row.id) && !(row.kind === 'agent_end' && row.status === 'consumed'))
+      .map(inputMessage),
     ...(await dueReminders(db, request, {
       turn: request.fence.turn,
       agent,
       schema,
       messages: chain.map(({ body }) => body),
+      agents: backing,
     })),
   ];
 }

@@ -9,6 +9,7 @@ import { enterRun } from '../store/fence.ts';
 import { newId } from '../store/ids.ts';
 import { ownerOf } from '../store/owners.ts';
 import { openSample } from '../store/samples.ts';
+import { countAgents } from '../store/sub-agents.ts';
 import { DeltaWriter } from './delta-writer.ts';
 import { openingEvents, planSample, type SamplePlan } from './plan-sample.ts';
 import { withCost } from './pricing.ts';
@@ -21,6 +22,12 @@ import { confirmRun, knownRuns } from './runs.ts';
  * Second commit: reply, usage, stream end, under a key that every attempt of these bytes shares.
  */
 export async function sample(deps: Deps, request: SampleRequest): Promise<SampleOutcome> {
+  const outcome = await sampleOnce(deps, request);
+  if (!request.agents) return outcome;
+  return { ...outcome, agents: await countAgents(deps.database.db, request.fence.turn) };
+}
+
+async function sampleOnce(deps: Deps, request: SampleRequest): Promise<SampleOutcome> {
   const { db } = deps.database;
   await enterRun(db, request.fence, knownRuns, confirmRun(deps));
   const owner = await ownerOf(db, request.fence.turn);

@@ -1,4 +1,5 @@
 import { isAtRest } from '../job.ts';
+import { agentLine } from './agent-line.ts';
 import { costText } from './cost-text.ts';
 import { eventLine } from './event-line.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
@@ -39,7 +40,7 @@ export async function ps(options: Common, output: Output): Promise<number> {
     const open = await runs.ps(TENANT);
     for (const each of open) {
       if (options.json) output.json(each);
-      else output.line(openJobLine(each, Date.now()));
+      else output.line([openJobLine(each, Date.now()), ...each.agents.map((a) => `    ${agentLine(a)}`)].join('\n'));
     }
     if (open.length === 0 && !options.json) output.note('No job is open.');
     return EXIT.ok;
@@ -98,8 +99,8 @@ export async function events(
 }
 
 const ANSWERS = {
-  took_request: 'The job was asked to end.',
-  already_ended: 'The job had ended already.',
+  took_request: 'It was asked to end.',
+  already_ended: 'It had ended already.',
   withdrawn: 'The job had not begun; it is withdrawn.',
 } as const;
 

@@ -1,3 +1,4 @@
+import { isOfAgent } from '../../activities/store/sub-agents.ts';
 import type { CallStatus } from '../../workflows/core/tools.ts';
 import type { RunEvent } from '../follow.ts';
 import type { TextEvent } from '../hydrate.ts';
@@ -52,6 +53,7 @@ export class Progress {
 
   #event({ event: recorded, text, call }: TextEvent): string {
     const { event } = recorded;
+    if (recorded.turn !== null && isOfAgent(recorded.turn) && !event.kind.startsWith('agent.')) return '';
     switch (event.kind) {
       case 'stream.ended': {
         if (text !== null) return this.#message(event.attempt, text);
@@ -70,6 +72,10 @@ export class Progress {
         const note = event.status === 'ok' || event.note === null ? '' : `  ${oneLine(event.note, NOTE_WIDTH)}`;
         return this.#line(`  ${MARKS[event.status]} ${oneLine(event.tool, 40)} ${about}`.trimEnd() + took + note);
       }
+      case 'agent.started':
+        return this.#line(`  ⇣ ${event.name} (${event.agent}) begins`);
+      case 'agent.ended':
+        return this.#line(`  ⇡ ${event.name} (${event.agent}) ended ${event.reason}/${event.detail}`);
       case 'effect.settled':
         return event.as === 'unknown' ? this.#line('  ? what that call did to the world is not known') : '';
       case 'effect.asked':

@@ -1,3 +1,4 @@
+import { agentLine } from './agent-line.ts';
 import { costText } from './cost-text.ts';
 import type { JobTurnEnd } from '../job.ts';
 import type { ShownCall, ShownEffect, ShownJob } from '../show.ts';
@@ -7,7 +8,7 @@ const WIDTH = 100;
 
 /** A whole job for people to read: what was asked, what was done, what it did to the world, why it ended. */
 export function showText(shown: ShownJob, nowMs: number): string {
-  const { job, turns, calls, effects } = shown;
+  const { job, turns, calls, effects, agents } = shown;
   const lines = [jobLine(job, nowMs), `  session ${job.session}`, `  asked   ${oneLine(shown.prompt, WIDTH)}`];
   if (shown.plan)
     lines.push(`  plans   only readers and writes to its plan file run: \`pawl plan ${job.session} off\` ends that`);
@@ -24,6 +25,7 @@ export function showText(shown: ShownJob, nowMs: number): string {
   if (job.end && job.state === 'running') lines.push('', 'goes on by itself: a turn more is queued');
   if (job.dropped) lines.push(...(job.end ? [''] : []), `  ${droppedLine(job)}`);
   if (effects.length > 0) lines.push('', 'effects', ...effects.map((effect) => effectLine(effect, calls)));
+  if (agents.length > 0) lines.push('', 'sub-agents', ...agents.map((each) => `  ${agentLine(each)}`));
   lines.push('', costText(shown.usage));
   if (shown.text !== null) lines.push('', printable(shown.text));
   return lines.join('\n');

@@ -1,11 +1,12 @@
 import type { Why } from '../why/report.ts';
+import { agentLine } from './agent-line.ts';
 import { oneLine } from './format.ts';
 
 const WIDTH = 400;
 
 /** The chain from the last stream to the goal, in words, and what to do now. */
 export function whyText(why: Why): string {
-  const { job, turn, session, state, chain, goesOn, waitsFor, unknownEffects, advice } = why;
+  const { job, turn, session, state, chain, goesOn, waitsFor, unknownEffects, agents, advice } = why;
   const named = [job, turn ?? `session ${session}`].filter((name) => name !== null).join(', ');
   return [
     `${named}: ${state.replace('_', ' ')}`,
@@ -20,6 +21,7 @@ export function whyText(why: Why): string {
     ...unknownEffects.map(
       (each) => `  unknown ${oneLine(each.tool, 40)}, ${each.effect}, ${each.state}, call ${each.key.slice(0, 12)}`,
     ),
+    ...agents.map((each) => `  agent   ${oneLine(agentLine(each), WIDTH)}`),
     'What to do now',
     ...advice.map((each) => `  ${oneLine(each, WIDTH)}`),
   ].join('\n');

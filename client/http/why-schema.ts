@@ -62,6 +62,32 @@ export const WhySchema = z
         }),
       )
       .readonly(),
+    agents: z
+      .array(
+        z.object({
+          agent: z.string(),
+          name: z.string(),
+          mode: z.enum(['foreground', 'background']),
+          startedBy: z.string(),
+          call: z.string(),
+          startedAt: z.iso.datetime(),
+          leaseTokens: z.number().nullable(),
+          leaseMicroUsd: z.number().nullable(),
+          end: z
+            .object({
+              reason: z.string(),
+              detail: z.string(),
+              decidedBy: z.string(),
+              by: z.string().nullable(),
+              why: z.string().nullable(),
+              usage: End.shape.usage,
+              at: z.iso.datetime(),
+            })
+            .nullable(),
+        }),
+      )
+      .readonly()
+      .openapi({ description: 'Sub-agents that the turn has started.' }),
     advice: z.array(z.string()).readonly().openapi({ description: 'What to do now, most urgent first.' }),
   })
   .openapi('Why');

@@ -48,8 +48,12 @@ function ofCalls(calls: readonly BatchCall[], { step, atMs }: TurnState, pending
   const running = calls.filter((call) => call.state === 'running');
   if (doubted && running.length === 0)
     return waits(doubted, since, `a person to say what became of ${doubted.ref.tool},`);
-  if (waiting && running.length === 0) return waits(waiting, since, `the answer to ${waiting.ref.tool},`);
+  if (waiting && running.length === 0) return waits(waiting, since, waitedFor(waiting));
   return works(pending[0] ?? null, `runs ${toolNames(running)} of step ${step}`, since);
+}
+
+function waitedFor({ ref }: BatchCall): string {
+  return ref.runs === 'child' ? 'its sub-agent' : `the answer to ${ref.tool},`;
 }
 
 const PHASES = { ready: 'sample', compacting: 'compact', stop_gate: 'stopGate', ending: 'endTurn' } as const;

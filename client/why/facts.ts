@@ -20,15 +20,17 @@ export interface Subject {
 }
 
 /** Ids are ours: whatever else stands in a request names nothing. */
-const ID = /^\w{1,80}(\/[1-9]\d{0,8})?$/;
+const ID = /^\w{1,80}(?:\/agent\/[1-9]\d{0,8}){0,9}(?<turn>\/[1-9]\d{0,8})?$/;
 
 /** Null where the tenant has no turn, job or session of that id. A job, or a session, means its newest turn. */
 export async function findSubject(db: Db, tenant: string, id: string): Promise<Subject | null> {
-  if (!ID.test(id)) return null;
+  const parts = ID.exec(id);
+  if (!parts) return null;
+  const isTurn = parts.groups?.turn !== undefined;
   const asked = await findJob(db, tenant, id);
   const at = asked
     ? { session: asked.job.session, where: asked.job.turn === null ? null : eq(turn.id, asked.job.turn) }
-    : id.includes('/')
+    : isTurn
       ? { session: id.slice(0, id.lastIndexOf('/')), where: eq(turn.id, id) }
       : { session: id, where: eq(turn.session, id) };
   const [owner] = await db
@@ -37,7 +39,7 @@ export async function findSubject(db: Db, tenant: string, id: string): Promise<S
     .where(and(eq(session.id, at.session), eq(session.tenant, tenant)));
   if (!owner) return null;
   const [row] = at.where ? await db.select().from(turn).where(at.where).orderBy(desc(turn.n)).limit(1) : [];
-  if (!row && id.includes('/')) return null;
+  if (!row && isTurn) return null;
   const source = row?.origin ?? asked?.input ?? null;
   const [first] = await db
     .select({ job: job.id, status: input.status, createdAt: input.createdAt })

@@ -1,6 +1,7 @@
 import type { EffectState } from '../../activities/store/schema.ts';
 import type { Layer } from '../../workflows/core/journal.ts';
 import type { Effect } from '../../workflows/core/tools.ts';
+import type { ShownAgent } from '../agents.ts';
 import type { JobTurnEnd } from '../job.ts';
 
 /** How one layer stands; an outer end is never implied by an inner one. Times are ISO. */
@@ -71,6 +72,8 @@ export interface Why {
   readonly goesOn: GoesOn | null;
   readonly waitsFor: readonly Waiting[];
   readonly unknownEffects: readonly UnknownEffect[];
+  /** Sub-agents that the turn has started. */
+  readonly agents: readonly ShownAgent[];
   /** What to do now, most urgent first. */
   readonly advice: readonly string[];
 }

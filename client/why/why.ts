@@ -1,4 +1,5 @@
 import type { Db } from '../../activities/store/database.ts';
+import { agentsOfTurn } from '../agents.ts';
 import type { ClientEngine } from '../engine.ts';
 import { EngineAway, onStore } from '../faults.ts';
 import type { JobTurnEnd } from '../job.ts';
@@ -45,7 +46,7 @@ async function whyOfTurn(deps: WhyDeps, subject: TurnSubject): Promise<Why> {
   const { tenant, turn: row } = subject;
   const end = endOf(row);
   const doing = end ? null : doingNow(await unlessAway(() => engine.activityOf(row.id)));
-  const [ends, streams, queue, waitsFor, unknown, goesOn, before] = await onStore(() =>
+  const [ends, streams, queue, waitsFor, unknown, goesOn, before, agents] = await onStore(() =>
     Promise.all([
       layerEnds(db, row.id),
       openStreams(db, row.id),
@@ -54,6 +55,7 @@ async function whyOfTurn(deps: WhyDeps, subject: TurnSubject): Promise<Why> {
       unknownEffects(db, row.id, end !== null),
       goesOnAfter(db, row.id),
       timesBefore(db, row.input),
+      agentsOfTurn(db, row.id),
     ]),
   );
   const advice = [
@@ -73,6 +75,7 @@ async function whyOfTurn(deps: WhyDeps, subject: TurnSubject): Promise<Why> {
     goesOn,
     waitsFor,
     unknownEffects: unknown,
+    agents,
     advice,
   };
 }
@@ -96,6 +99,7 @@ async function whyWithoutTurn(deps: WhyDeps, subject: Subject): Promise<Why> {
     goesOn: null,
     waitsFor: [],
     unknownEffects: [],
+    agents: [],
     advice: isQueued
       ? await queueAdvice(deps, subject)
       : [NEVER_RAN[subject.input?.status ?? 'none'] ?? NEVER_RAN.none],

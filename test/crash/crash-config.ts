@@ -49,7 +49,7 @@ export function crashConfig(order: Omit<ProcessOrder, 'dieAt'>): Config {
   const tools = ['read_file', 'write_file', 'edit_file', 'list_files', 'shell'];
   const limits = order.contextTokens ? { contextTokens: order.contextTokens, outputTokens: 1_000 } : {};
   const known = { model: 'scripted', provider: 'scripted', instructions: 'You are tested.' };
-  const agent = { name: 'tester', ...known, tools, limits };
+  const agent = { name: 'tester', ...known, tools, limits, agents: ['tester'] };
   const config = resolveConfig(
     {
       agents: [agent],

@@ -38,6 +38,7 @@ const COMMITS = {
   finishCall: (text: string) => tells(text, 'call.finished'),
   startUndo: (text: string) => tells(text, 'effect.undoing'),
   finishUndo: (text: string) => tells(text, 'effect.undone'),
+  startAgent: (text: string) => tells(text, 'agent.started'),
   writeEnd: (text: string) => tells(text, 'turn.ended'),
   stopGate: (text: string) => tells(text, 'stop_gate.answered'),
   closeReport: (text: string) => text.includes('"acknowledged_at"') && text.includes('"outbox"."id"'),

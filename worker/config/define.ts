@@ -16,6 +16,8 @@ export interface AgentDefinition {
   readonly instructions: string;
   /** Names of tools, built in or the config's own. */
   readonly tools: readonly string[];
+  /** Names of the agents that it may start as sub-agents; gives it `spawn_agent` and `wait_agents`. */
+  readonly agents?: readonly string[];
   /** Whether somebody watches; only then may a limit be `null`. False if left out. */
   readonly attended?: boolean;
   readonly limits?: LimitsDefinition;

@@ -14,6 +14,7 @@ import { SetupError } from '../setup-error.ts';
 import { DEFAULT_DEFINITION } from './default.ts';
 import type { AgentDefinition, PawlDefinition } from './define.ts';
 import { isRemoteToolOf, mcpShape, resolveMcp } from './mcp.ts';
+import { namedLimits, requireSubAgents, toolsWithAgents } from './sub-agents.ts';
 import { endingShape, resolveEnding } from './ending.ts';
 import { hookShape, permissionsShape, resolvePermissions } from './guards.ts';
 import { patienceShape } from './patience.ts';
@@ -27,6 +28,8 @@ export interface Config {
   /** Absolute data folder: `PAWL_HOME`, or `.pawl` where Pawl was started. */
   readonly home: string;
   readonly agents: readonly StoredAgent[];
+  /** Which limits an agent's own definition names, by the agent's name. */
+  readonly namedLimits: Readonly<Record<string, readonly string[]>>;
   readonly registry: Registry;
   readonly hooks: Hooks;
   readonly mcp: McpServers;
@@ -90,6 +93,7 @@ const Shape = z.object({
         provider: z.string().optional(),
         instructions: z.string(),
         tools: z.array(z.string()),
+        agents: z.array(z.string()).optional(),
         attended: z.boolean().optional(),
         limits: limitsShape.optional(),
         patience: patienceShape.optional(),
@@ -139,10 +143,12 @@ export function resolveConfig(definition: PawlDefinition, file: string | null): 
   );
   const twice = agents.find((agent, index) => agents.findIndex((other) => other.name === agent.name) !== index);
   if (twice) throw new SetupError(`The config has two agents named ${twice.name}; give each its own name.`);
+  requireSubAgents(agents);
   return {
     file,
     home,
     agents,
+    namedLimits: Object.fromEntries(definition.agents.map(({ name, limits }) => [name, namedLimits(limits)])),
     registry,
     mcp,
     hooks: createHooks(definition.hooks ?? [], file ? dirname(file) : resolve('.')),
@@ -222,7 +228,7 @@ function resolveAgent(agent: AgentDefinition, { registry, providers, prices, isT
   const patience = agent.patience ? { patience: agent.patience } : {};
   const ending = resolveEnding(agent, { providers, provider });
   const rules = { limits, permissions, ...patience, ...compaction, ...ending };
-  const stored = { name, provider, model, instructions, tools, attended, ...rules };
+  const stored = { name, provider, model, instructions, ...toolsWithAgents(agent), attended, ...rules };
   const priced = pricesOf(
     { name, limits, known: known ? { [model]: known } : null, fallback: ending.fallback },
     prices,

@@ -1,3 +1,4 @@
+import type { AgentsCount } from './agents.ts';
 import { allReturned, blockingCall, endingCall } from './batch.ts';
 import { afterSuccess, compacted, needsCompaction, noRoom } from './compaction.ts';
 import { answerArrived, decided, gated, outcomeAsked, outcomeHeard, waitSeen } from './deciding.ts';
@@ -30,7 +31,11 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
   if (state.phase.kind === 'ending' && event.kind !== 'inputs_arrived') return state;
   switch (event.kind) {
     case 'sampled':
-      return sampled(drained(state, event.drained, event.outcome), event.outcome, event.dice);
+      return sampled(
+        withAgents(drained(state, event.drained, event.outcome), event.outcome.agents),
+        event.outcome,
+        event.dice,
+      );
     case 'compacted': {
       const usage = 'usage' in event.outcome ? addUsage(state.usage, event.outcome.usage) : state.usage;
       return compacted({ ...state, usage }, event.outcome, event.dice);
@@ -39,6 +44,8 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
       return gated(state, event.ordinal, event.verdict);
     case 'wait_seen':
       return waitSeen(state, event.ordinal, event);
+    case 'agents_counted':
+      return withAgents(state, event.agents);
     case 'answer_arrived':
       return answerArrived(state, event.approval);
     case 'decided':
@@ -68,6 +75,11 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
     case 'failed':
       return ending(state, endOfCode(state, event.type, event.source));
   }
+}
+
+/** Two looks at once may come back in the wrong order: the newest count stands. */
+function withAgents(state: TurnState, agents: AgentsCount | undefined): TurnState {
+  return agents && agents.version >= (state.agents?.version ?? 0) ? { ...state, agents } : state;
 }
 
 /** Rests and waits for a person are not running time; everything else is. */

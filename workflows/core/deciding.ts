@@ -26,12 +26,10 @@ export function answerArrived(state: TurnState, approval: string): TurnState {
 
 /** A waiting call was looked at: it waits (still). */
 export function waitSeen(state: TurnState, ordinal: number, seen: { wait: string; untilMs: number }): TurnState {
-  if (state.phase.kind !== 'batch') return state;
-  const calls = state.phase.calls.map((call): BatchCall => {
+  return withCalls(state, (call) => {
     const waits = call.ref.ordinal === ordinal && (call.state === 'running' || call.state === 'waiting');
     return waits ? { ref: call.ref, state: 'waiting', approval: seen.wait, untilMs: seen.untilMs } : call;
   });
-  return { ...state, phase: { ...state.phase, calls } };
 }
 
 /** Where the store's clock is behind the engine's, what is over for one is not for the other: looked at again soon. */

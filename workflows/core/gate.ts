@@ -1,3 +1,4 @@
+import type { AgentsCount } from './agents.ts';
 import type { CallRef, CallStatus } from './tools.ts';
 
 /** What the gate says of one call, on its final arguments. */
@@ -30,9 +31,10 @@ export type StopVerdict =
   | { readonly kind: 'stop'; readonly hook: string };
 
 /** How a waiting call stands: its row in the store is the one truth. */
-export type WaitLook =
+export type WaitLook = { readonly agents?: AgentsCount } & (
   | { readonly kind: 'waiting'; readonly wait: string; readonly untilMs: number }
-  | { readonly kind: 'over'; readonly status: CallStatus };
+  | { readonly kind: 'over'; readonly status: CallStatus }
+);
 
 /** Why the rest of a batch was stopped: a person's word, or nobody's in time. What the world does is never one. */
 export interface Fuse {

@@ -1,3 +1,4 @@
+import type { AgentMode } from './agents.ts';
 import type { CompactionCause } from './compact-outcome.ts';
 import type { Decider, End, EndPhase, Signal } from './ends.ts';
 import type { StopVerdict } from './gate.ts';
@@ -172,6 +173,31 @@ export type JournalEvent =
       /** What a hook said that wants an end. */
       readonly why: string | null;
     }
+  | {
+      /** A sub-agent was started. */
+      readonly kind: 'agent.started';
+      readonly layer: 'batch';
+      /** Its session. */
+      readonly agent: string;
+      readonly name: string;
+      /** The call that asked for it. */
+      readonly key: string;
+      readonly mode: AgentMode;
+      /** What it may spend; null: without a limit. */
+      readonly leaseTokens: number | null;
+      readonly leaseMicroUsd: number | null;
+    }
+  | ({
+      /** A sub-agent has ended; told to the turn that started it. */
+      readonly kind: 'agent.ended';
+      readonly layer: 'batch';
+      readonly agent: string;
+      readonly name: string;
+      /** How its turn ended. */
+      readonly reason: End['reason'];
+      /** What it and its own sub-agents spent. */
+      readonly usage: Usage;
+    } & EndRow)
   | { readonly kind: 'call.started'; readonly layer: 'batch'; readonly key: string; readonly attempt: string }
   | {
       readonly kind: 'call.finished';

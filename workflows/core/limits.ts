@@ -4,15 +4,15 @@ import { chargedMicroUsd, chargedTokens } from './usage.ts';
 
 const MICRO = 1_000_000;
 
-/** The end that a used-up budget asks for, or nothing. Used up means spent ≥ limit. */
+/** The end that a used-up budget asks for, or nothing. Used up means spent ≥ limit; what is leased counts as spent. */
 export function limitReached(state: TurnState): End | null {
   const { limits } = state;
   const reached = (allowed: number | null, used: number): allowed is number => allowed !== null && used >= allowed;
 
   if (reached(limits.maxSteps, state.step)) return aborted(state, 'max_steps', 'steps', limits.maxSteps, state.step);
-  const tokens = chargedTokens(state.usage);
+  const tokens = chargedTokens(state.usage) + (state.agents?.tokens ?? 0);
   if (reached(limits.maxTokens, tokens)) return aborted(state, 'budget', 'tokens', limits.maxTokens, tokens);
-  const microUsd = chargedMicroUsd(state.usage);
+  const microUsd = chargedMicroUsd(state.usage) + (state.agents?.microUsd ?? 0);
   if (reached(limits.maxMicroUsd, microUsd))
     return aborted(state, 'budget', 'usd', limits.maxMicroUsd / MICRO, microUsd / MICRO);
   if (reached(limits.maxRunningMs, state.runningMs))

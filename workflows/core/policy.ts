@@ -51,6 +51,11 @@ export const POLICY = {
   tools: { quickMs: 3_000, parallel: 10, lockDepth: 20, resultChars: 30_000, killAfterMs: 5_000, heedMs: 10_000 },
   /** `keptMs`: how long a turn that ended BLOCKED leaves its question open. */
   waits: { skewMs: 1_000, askUserMs: 600_000, waitForMs: 86_400_000, keptMs: 30 * 86_400_000 },
+  /**
+   * `keptShare`: of a turn's budget, for its own last words; `usualShare`: of what is available, where nobody says how
+   * much. `lookAgainMs`: a call that waits for one looks so often without having been told.
+   */
+  subAgents: { depth: 3, atOnce: 8, keptShare: 0.1, usualShare: 0.5, lookAgainMs: 600_000, promptChars: 100_000 },
   cleanup: { deadlineMs: 30_000 },
   hooks: { limitMs: 5_000, stopGateLimitMs: 600_000, outputBytes: 65_536 },
   /** A lease outlives every hook it is held for. */

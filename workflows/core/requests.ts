@@ -35,6 +35,8 @@ export interface SampleRequest {
   readonly contextTokens: number;
   /** False where this very context was tried to be compacted in vain: what still fits is sampled. */
   readonly mayCompact: boolean;
+  /** Set where what sub-agents count against the budgets is to be looked up. */
+  readonly agents?: 'counted';
 }
 
 export interface CompactRequest {
@@ -75,6 +77,8 @@ export interface WaitRequest {
   readonly ordinal: number;
   /** A message has come: the wait is over whatever it waits for. */
   readonly interrupted: boolean;
+  /** The turn is cancelled: what it waits for is stopped, as far as it is its own. */
+  readonly cancelled?: true;
 }
 
 /** Asks the stop gate whether the turn may end on its last reply. */

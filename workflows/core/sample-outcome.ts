@@ -1,3 +1,4 @@
+import type { AgentsCount } from './agents.ts';
 import type { CallRef } from './tools.ts';
 
 /** Tokens of one provider request. `complete` is false where the provider never told, or not all. */
@@ -46,7 +47,7 @@ export type ProviderFailure =
   | { readonly kind: 'invalid_request'; readonly status: number };
 
 /** What one `sample` activity came back with. The head is the chain after the appends (and the reply). */
-export type SampleOutcome = { readonly head: string } & (
+export type SampleOutcome = { readonly head: string; readonly agents?: AgentsCount } & (
   | {
       readonly kind: 'reply';
       readonly finish: Finish;

@@ -29,7 +29,7 @@ export function noProgress({ repeats, inbox }: TurnState): End | null {
 
 /** Reading the same again tells nothing new; a tool that is made for polling, and a wait, may be used for longer. */
 function tierOf(calls: readonly BatchCall[]): Repeats['tier'] {
-  const early = calls.every(({ ref }) => ref.effect === 'none' && ref.runs !== 'wait' && !ref.polling);
+  const early = calls.every(({ ref }) => ref.effect === 'none' && ref.runs === 'activity' && !ref.polling);
   return early ? 'readers' : 'others';
 }
 

@@ -1,3 +1,4 @@
+import type { AgentsCount } from './agents.ts';
 import type { CompactOutcome } from './compact-outcome.ts';
 import type { End } from './ends.ts';
 import type { FaultSource } from './endings.ts';
@@ -18,6 +19,7 @@ export type TurnEvent = { readonly atMs: number } & (
   | { readonly kind: 'compacted'; readonly outcome: CompactOutcome; readonly dice: number }
   | { readonly kind: 'gated'; readonly ordinal: number; readonly verdict: GateVerdict }
   | { readonly kind: 'wait_seen'; readonly ordinal: number; readonly wait: string; readonly untilMs: number }
+  | { readonly kind: 'agents_counted'; readonly agents: AgentsCount }
   /** Somebody answered an approval, or what a call waits for: look into the store now instead of at its expiry. */
   | { readonly kind: 'answer_arrived'; readonly approval: string }
   | { readonly kind: 'decided'; readonly ordinal: number; readonly decision: Decision }

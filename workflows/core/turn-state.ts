@@ -1,3 +1,4 @@
+import type { AgentsCount } from './agents.ts';
 import type { CompactionCause } from './compact-outcome.ts';
 import type { End, EndPhase } from './ends.ts';
 import type { Fuse } from './gate.ts';
@@ -166,6 +167,8 @@ export interface TurnState {
   readonly tries: Tries;
   /** Absent until the gate is asked. */
   readonly stopGate?: StopGateCount;
+  /** Absent where the session has no sub-agents. */
+  readonly agents?: AgentsCount;
   readonly context: ContextTries;
   readonly outage: Outage;
   readonly output: OutputTries;
@@ -190,6 +193,8 @@ export interface TurnStart {
   readonly limits: Limits;
   readonly atMs: number;
   readonly carried: CarriedCall | null;
+  /** Set where sub-agents of the session run already. */
+  readonly agents?: AgentsCount;
 }
 
 export function openTurn(start: TurnStart): TurnState {
@@ -219,6 +224,7 @@ export function openTurn(start: TurnStart): TurnState {
     target: FRESH_TARGET,
     transition: 'opened',
     asked: null,
+    ...(start.agents ? { agents: start.agents } : {}),
   };
 }
 

@@ -1,9 +1,15 @@
+import { AGENT_TOOLS } from './agents.ts';
 import type { End } from './ends.ts';
+import type { CallRef } from './tools.ts';
 import { callsOf, isWaiting, type TurnState } from './turn-state.ts';
 
 /** What a turn waits for while nobody works on it; codes, ids and times only. */
 export type WaitingFor =
-  | { readonly kind: 'approval' | 'outcome' | 'input' | 'event'; readonly id: string; readonly untilMs: number }
+  | {
+      readonly kind: 'approval' | 'outcome' | 'input' | 'event' | 'agent';
+      readonly id: string;
+      readonly untilMs: number;
+    }
   | { readonly kind: 'rest'; readonly cause: string; readonly untilMs: number };
 
 /** Null: it works, or it has ended. */
@@ -16,13 +22,19 @@ export function waitingFor(state: TurnState): WaitingFor | null {
     if (call.state === 'asking') return { kind: 'approval', id: call.approval, untilMs: call.untilMs };
     if (call.state === 'in_doubt') return { kind: 'outcome', id: call.approval, untilMs: call.untilMs };
     if (call.state !== 'waiting') continue;
-    return { kind: call.ref.tool === ASKS ? 'input' : 'event', id: call.approval, untilMs: call.untilMs };
+    return { kind: waitKindOf(call.ref), id: call.approval, untilMs: call.untilMs };
   }
   return null;
 }
 
-/** The tool that asks a person; every other wait is for something outside. */
+/** The tool that asks a person. */
 const ASKS = 'ask_user';
+
+/** What is neither for a person nor for a sub-agent is for something outside. */
+function waitKindOf({ runs, tool }: CallRef): 'agent' | 'input' | 'event' {
+  if (runs === 'child' || tool === AGENT_TOOLS.wait) return 'agent';
+  return tool === ASKS ? 'input' : 'event';
+}
 
 /** The code that operators search by. */
 export function waitCode(wait: WaitingFor): string {

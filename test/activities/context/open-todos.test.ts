@@ -44,4 +44,12 @@ describe('what is still to be done', () => {
   ])('%s', (_name, chain, open) => {
     expect(openTodos(chain)).toEqual(open);
   });
+
+  // Trap: a turn that waits for others is nudged to do their work itself.
+  test('what is in progress while sub-agents work in the background is theirs', () => {
+    const list = [wrote(['a', 'pending'], ['b', 'in_progress']), result()];
+    expect(openTodos(list, 1)).toEqual(['a']);
+    expect(openTodos(list, 0)).toEqual(['a', 'b']);
+    expect(openTodos([summary('- [pending] a', '- [in_progress] b')], 2)).toEqual(['a']);
+  });
 });

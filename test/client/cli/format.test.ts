@@ -153,7 +153,11 @@ test('a row that the engine disagrees with is shown as such', () => {
     dropped: null,
   };
   const now = Date.parse(END.at) + 5_000;
-  expect(openJobLine({ job, engine: 'running', agrees: true }, now)).toBe('job_1  running  5.0 s ago  a  T-1');
-  expect(openJobLine({ job, engine: 'terminated', agrees: false }, now)).toContain('the engine says terminated');
-  expect(openJobLine({ job, engine: 'away', agrees: false }, now)).toContain('not known');
+  expect(openJobLine({ job, engine: 'running', agrees: true, agents: [] }, now)).toBe(
+    'job_1  running  5.0 s ago  a  T-1',
+  );
+  expect(openJobLine({ job, engine: 'terminated', agrees: false, agents: [] }, now)).toContain(
+    'the engine says terminated',
+  );
+  expect(openJobLine({ job, engine: 'away', agrees: false, agents: [] }, now)).toContain('not known');
 });

@@ -44,7 +44,8 @@ function shown(end: JobTurnEnd): string[] {
     end,
   };
   const turns = [{ id: 's/1', n: 1, openedAt: END.at, end }];
-  const all = { job, prompt: 'p', turns, calls: [], effects: [], usage: { requests: 0, models: [] }, text: null };
+  const usage = { requests: 0, models: [] };
+  const all = { job, prompt: 'p', turns, calls: [], effects: [], agents: [], usage, text: null };
   return showText(all as unknown as ShownJob, 0).split('\n');
 }
 

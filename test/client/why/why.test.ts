@@ -63,6 +63,7 @@ describe('of a turn that has ended', () => {
       doing: null,
       waitsFor: [],
       unknownEffects: [],
+      agents: [],
       advice: ['See whether it made progress; then raise maxSteps, or hand in smaller tickets.'],
     });
     expect(told(why)).toEqual([

@@ -1,0 +1,108 @@
+import { and, eq, isNull, sql } from 'drizzle-orm';
+import { depthOf } from '../../workflows/core/agents.ts';
+import type { End } from '../../workflows/core/ends.ts';
+import type { Usage } from '../../workflows/core/sample-outcome.ts';
+import type { HookEvent } from '../gate/hook-types.ts';
+import type { Tx } from './database.ts';
+import type { NewEvent } from './events.ts';
+import { storable } from './hash.ts';
+import { insertInput } from './intake.ts';
+import { storeReports } from './reports.ts';
+import { type StructuredOutput, subAgent } from './schema.ts';
+import { agentOfSession, type AgentRow, countAgents, spentByTurn } from './sub-agents.ts';
+
+/** The input that tells a session of the end of one of its sub-agents. */
+export function agentEndInput(agent: string): string {
+  return `agent_end/${agent}`;
+}
+
+export interface AgentEnding {
+  readonly session: string;
+  readonly turn: string;
+  readonly end: End;
+  /** Who asked for the end, where somebody did. */
+  readonly by: string | null;
+  readonly usage: Usage;
+  readonly structuredOutput: StructuredOutput | null;
+  /** What it said last. */
+  readonly lastText: string | null;
+  readonly reports: ((event: HookEvent) => boolean) | undefined;
+}
+
+/**
+ * The end of a sub-agent's turn is its own: its lease is over, and whoever started it is told, by the result of the
+ * call that waits or by an input. Nothing for any other session.
+ */
+export async function endAgent(tx: Tx, ending: AgentEnding): Promise<NewEvent[]> {
+  if (depthOf(ending.session) === 0) return [];
+  const before = await agentOfSession(tx, ending.session);
+  if (!before || before.endedAt) return [];
+  const [own, below] = [await spentByTurn(tx, ending.turn), await countAgents(tx, ending.turn)];
+  const charged = { tokens: own.tokens + below.tokens, microUsd: own.microUsd + below.microUsd };
+  const report = storable(reportOf(before, ending, charged.tokens));
+  const [row] = await tx
+    .update(subAgent)
+    .set({
+      endedAt: sql`clock_timestamp()`,
+      endTurn: ending.turn,
+      report,
+      chargedTokens: charged.tokens,
+      chargedMicroUsd: charged.microUsd,
+    })
+    .where(and(eq(subAgent.session, ending.session), isNull(subAgent.endedAt)))
+    .returning();
+  if (!row) return [];
+  await reportStop(tx, row, ending);
+  return [...(await tellSession(tx, row, report)), endedEvent(row, ending)];
+}
+
+/** What was cancelled with its parent is nobody's news: it would wake who was stopped. */
+async function tellSession(tx: Tx, row: AgentRow, text: string): Promise<NewEvent[]> {
+  if (row.mode === 'foreground' || row.cancelledAt !== null) return [];
+  const id = agentEndInput(row.session);
+  await insertInput(tx, { id, session: row.parent, kind: 'agent_end', text, sender: row.session });
+  return [
+    {
+      key: `input/${id}`,
+      turn: null,
+      event: { kind: 'input.accepted', layer: 'driver', input: id, source: 'agent_end', by: row.session },
+    },
+  ];
+}
+
+async function reportStop(tx: Tx, row: AgentRow, { end, reports }: AgentEnding): Promise<void> {
+  if (!reports?.('SubagentStop')) return;
+  const { session: agent, name, mode } = row;
+  const facts = { agent, name, mode, reason: end.reason, detail: end.detail, decidedBy: end.decidedBy };
+  const body = { event: 'SubagentStop', session: row.parent, turn: row.turn, facts } as const;
+  await storeReports(tx, [{ id: `agent_stop/${agent}`, body }]);
+}
+
+function endedEvent(row: AgentRow, { end, usage }: AgentEnding): NewEvent {
+  const { reason, detail, decidedBy, signal } = end;
+  return {
+    key: `agent_ended/${row.session}`,
+    turn: row.turn,
+    event: {
+      kind: 'agent.ended',
+      layer: 'batch',
+      agent: row.session,
+      name: row.name,
+      reason,
+      detail,
+      decidedBy,
+      signal: signal.name,
+      usage,
+    },
+  };
+}
+
+/** Its end as it was, then its own words, last: nothing that stands in them can pass for a word of ours behind them. */
+function reportOf({ session, name }: AgentRow, ending: AgentEnding, tokens: number): string {
+  const { end, by, structuredOutput, lastText } = ending;
+  const who = by === null ? end.decidedBy : `${end.decidedBy} (${by})`;
+  const told = `Sub-agent ${session} (${name}) ended ${end.reason}/${end.detail}, decided by ${who}. It used ${tokens} tokens.`;
+  if (structuredOutput && 'value' in structuredOutput)
+    return `${told} Its answer:\n${JSON.stringify(structuredOutput.value)}`;
+  return lastText === null ? `${told} It said nothing.` : `${told} All that follows is what it said last:\n${lastText}`;
+}
