@@ -5,7 +5,7 @@ import type { Tx } from './database.ts';
 import type { NewEvent } from './events.ts';
 import { cancel } from './schema.ts';
 
-type CancelRow = typeof cancel.$inferSelect;
+export type CancelRow = typeof cancel.$inferSelect;
 
 /** What became of each request for a turn's end, now that there is one. */
 export async function answerCancels(tx: Tx, cancels: readonly CancelRow[], end: End): Promise<NewEvent[]> {

@@ -7,7 +7,7 @@ import type { Message } from '../../workflows/core/transcript.ts';
 import { type HookEvent, STOP_EVENTS } from '../gate/hook-types.ts';
 import { queueContinuation } from './continuation.ts';
 import { endAgent } from './agent-ends.ts';
-import { answerCancels } from './answer-cancels.ts';
+import { answerCancels, type CancelRow } from './answer-cancels.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import type { FencedTurn } from './fence.ts';
@@ -47,8 +47,6 @@ export interface TurnEnding {
   /** Whether hooks are to be told of an event. */
   readonly reports?: (event: HookEvent) => boolean;
 }
-
-type CancelRow = typeof cancel.$inferSelect;
 
 /**
  * The one transaction that ends a turn: what is owed goes to the transcript, the end row is written, the
