@@ -143,7 +143,8 @@ async function findSession(db: Db, tenant: string, of: string): Promise<Session 
 async function listSessions(db: Db, tenant: string, { cursor, state, ...request }: SessionList): Promise<SessionPage> {
   const limit = Math.min(Math.max(request.limit ?? PAGE.usual, 1), PAGE.max);
   const filter = { list: 'sessions', tenant, state: state ?? null };
-  const wanted: SQL[] = [eq(session.tenant, tenant)];
+  // Those of sub-agents are shown with what started them.
+  const wanted: SQL[] = [eq(session.tenant, tenant), isNull(session.parent)];
   if (state) wanted.push(eq(session.state, state));
   if (cursor !== undefined) {
     const after = decodeCursor(cursor, filter);

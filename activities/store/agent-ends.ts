@@ -8,7 +8,7 @@ import type { NewEvent } from './events.ts';
 import { storable } from './hash.ts';
 import { insertInput } from './intake.ts';
 import { storeReports } from './reports.ts';
-import { type StructuredOutput, subAgent } from './schema.ts';
+import { input, session, type StructuredOutput, subAgent } from './schema.ts';
 import { agentOfSession, type AgentRow, countAgents, spentByTurn } from './sub-agents.ts';
 
 /** The input that tells a session of the end of one of its sub-agents. */
@@ -40,6 +40,7 @@ export async function endAgent(tx: Tx, ending: AgentEnding): Promise<NewEvent[]>
   const [own, below] = [await spentByTurn(tx, ending.turn), await countAgents(tx, ending.turn)];
   const charged = { tokens: own.tokens + below.tokens, microUsd: own.microUsd + below.microUsd };
   const report = storable(reportOf(before, ending, charged.tokens));
+  const left = await closeSession(tx, ending.session);
   const [row] = await tx
     .update(subAgent)
     .set({
@@ -53,7 +54,23 @@ export async function endAgent(tx: Tx, ending: AgentEnding): Promise<NewEvent[]>
     .returning();
   if (!row) return [];
   await reportStop(tx, row, ending);
-  return [...(await tellSession(tx, row, report)), endedEvent(row, ending)];
+  return [...left, ...(await tellSession(tx, row, report)), endedEvent(row, ending)];
+}
+
+/** No second turn opens: what still waits for one is answered, and nothing more is taken in. */
+async function closeSession(tx: Tx, id: string): Promise<NewEvent[]> {
+  await tx.update(session).set({ state: 'archived' }).where(eq(session.id, id));
+  const why = 'The sub-agent has ended.';
+  const left = await tx
+    .update(input)
+    .set({ status: 'withdrawn', droppedWhy: why, droppedAt: sql`clock_timestamp()` })
+    .where(and(eq(input.session, id), eq(input.status, 'queued')))
+    .returning({ id: input.id });
+  return left.map(({ id: dropped }) => ({
+    key: `withdrawn/${dropped}`,
+    turn: null,
+    event: { kind: 'input.dropped', layer: 'driver', input: dropped, status: 'withdrawn', by: null, why },
+  }));
 }
 
 /** What was cancelled with its parent is nobody's news: it would wake who was stopped. */
