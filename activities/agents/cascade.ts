@@ -9,10 +9,10 @@ import { storeCancel } from '../store/intake.ts';
 import { cancel } from '../store/schema.ts';
 import {
   agentOfSession,
-  agentsOf,
   type CascadeAuthor,
   type DueCancel,
   dueCancels,
+  familyOf,
   markCancelled,
   openTurnOf,
   parentCancel,
@@ -28,7 +28,7 @@ export async function stopAgents(deps: Deps, fence: RunIdentity): Promise<void> 
 
 /** Rows first, so that whoever dies on the way is taken over by the sweep. */
 export async function stopAgentsOf(deps: Reach, session: string, author: CascadeAuthor): Promise<void> {
-  await deps.database.db.transaction((tx) => markCancelled(tx, agentsOf(session, 'all'), author));
+  await deps.database.db.transaction(async (tx) => markCancelled(tx, await familyOf(tx, session), author));
   await cascade(deps, session);
 }
 

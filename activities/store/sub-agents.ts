@@ -1,5 +1,5 @@
 import { and, type AnyColumn, asc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
-import { type AgentsCount, agentsWaitId, depthOf, type Lease } from '../../workflows/core/agents.ts';
+import { agentSessionId, type AgentsCount, agentsWaitId, depthOf, type Lease } from '../../workflows/core/agents.ts';
 import type { Decider } from '../../workflows/core/ends.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
@@ -128,12 +128,33 @@ export async function openTurnOf(db: Db, session: string): Promise<string | null
   return row?.id ?? null;
 }
 
-/** Of one session, or of all that nobody has heard of for a while. */
+/** However far down. */
+function isBelow(session: string): SQL {
+  return sql`starts_with(${subAgent.session}, ${agentSessionId(session, '')})`;
+}
+
+/**
+ * All that runs below a session, so that no level waits for the one above it. One that its own parent's end holds just
+ * now is left to that.
+ */
+export async function familyOf(tx: Tx, session: string): Promise<SQL> {
+  const rows = await tx
+    .select({ id: subAgent.session })
+    .from(subAgent)
+    .where(and(isBelow(session), isNull(subAgent.endedAt), isNull(subAgent.cancelledAt)))
+    .for('no key update', { skipLocked: true });
+  return inArray(
+    subAgent.session,
+    rows.map(({ id }) => id),
+  );
+}
+
+/** Below one session, or of all that nobody has heard of for a while. */
 export async function dueCancels(db: Db, of: { readonly parent: string } | 'overdue'): Promise<DueCancel[]> {
   const which =
     of === 'overdue'
       ? sql`${subAgent.cancelledAt} < clock_timestamp() - ${settled()}`
-      : and(eq(subAgent.parent, of.parent), sql`${subAgent.cancelledAt} is not null`);
+      : and(isBelow(of.parent), sql`${subAgent.cancelledAt} is not null`);
   return await db
     .select({ agent: subAgent, turn: turn.id })
     .from(subAgent)

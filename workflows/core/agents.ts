@@ -20,8 +20,8 @@ export const NO_AGENTS: AgentsCount = { version: 0, tokens: 0, microUsd: 0 };
 
 const BELOW = '/agent/';
 
-/** Sub-agents are named by their parent; n is never used again. */
-export function agentSessionId(parent: string, n: number): string {
+/** Sub-agents are named by their parent; n is never used again. Without it: what all their names begin with. */
+export function agentSessionId(parent: string, n: number | ''): string {
   return `${parent}${BELOW}${n}`;
 }
 
