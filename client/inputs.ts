@@ -18,9 +18,20 @@ import { BadPosition, onStore } from './faults.ts';
 import { PAGE } from './read-jobs.ts';
 import { sessionOf } from './session-of.ts';
 
-/** A further prompt for a session: it waits for idle, and gets an end of its own. */
+/**
+ * How an input reaches a session. `prompt`: it waits for idle, and gets an end of its own. `steer`: the running turn
+ * takes it in at its next safe point. `send_now`: what the turn streams or waits for is cut short for it. When idle
+ * each starts a turn.
+ */
+export const MODES = ['prompt', 'steer', 'send_now'] as const;
+
+export type InputMode = (typeof MODES)[number];
+
+/** Something further that is said to a session. */
 export interface NewPrompt {
   readonly text: string;
+  /** `prompt` if left out. */
+  readonly mode?: InputMode | undefined;
   /** The sender's own id: the same one again is the same input. */
   readonly id?: string | undefined;
   readonly by: string;
@@ -87,7 +98,7 @@ export interface InputPage {
 
 /** What one can do with the input queue of a session. Another tenant's id looks like an unknown one: null. */
 export interface InputRuns {
-  /** Queues a prompt for a session, or for that of a job. Throws EngineAway or StoreAway; repeating under an id is safe. */
+  /** Says something to a session, or to that of a job. Throws EngineAway or StoreAway; repeating under an id is safe. */
   send(tenant: string, sessionOrJob: string, prompt: NewPrompt): Promise<Sent | null>;
   /** Oldest first. Throws BadPosition for a cursor that is none. */
   inputs(tenant: string, sessionOrJob: string, request?: InputList): Promise<InputPage | null>;
@@ -137,13 +148,13 @@ export function inputRuns({ db, engine }: InputDeps): InputRuns {
 async function send(
   { db, engine }: InputDeps,
   at: { readonly tenant: string; readonly of: string },
-  { text, id, by }: NewPrompt,
+  { text, mode: kind = 'prompt', id, by }: NewPrompt,
 ): Promise<Sent | null> {
   const session = await onStore(() => sessionOf(db, at));
   if (session === null) return null;
   // A sender's own id names something in this session only.
   const own = id === undefined ? newId('in') : `in_${sha256('input', session, id).slice(0, 30)}`;
-  const stored = await onStore(() => storeInput(db, { id: own, session, kind: 'prompt', text, sender: by }));
+  const stored = await onStore(() => storeInput(db, { id: own, session, kind, text, sender: by }));
   switch (stored) {
     case 'accepted':
     case 'known':

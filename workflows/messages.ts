@@ -21,8 +21,8 @@ export interface SessionArgs {
 /** Something for this session lies in the store: look. Carries nothing, so it can't be lost or doubled. */
 export const look = defineSignal('look');
 
-/** Ids of inputs that join the running turn at its next safe point. */
-export const forward = defineSignal<[readonly string[]]>('forward');
+/** Ids of inputs that join the running turn at its next safe point, and which of them can't wait for it. */
+export const forward = defineSignal<[inputs: readonly string[], urgent?: readonly string[]]>('forward');
 
 /** The same as `approvalAnswered`, for when no worker is there to take an update at once. */
 export const answerWaits = defineSignal<[string]>('answerWaits');

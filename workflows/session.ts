@@ -32,6 +32,8 @@ const CANCEL_LOOK_EVERY_MS = 2_000;
 export async function sessionWorkflow(args: SessionArgs): Promise<void> {
   let noticed = false;
   let started: string | null = null;
+  // What this run has given to the turn: a look may still name it until the turn has committed it.
+  let given: ReadonlySet<string> = new Set();
   setHandler(look, () => {
     noticed = true;
   });
@@ -47,13 +49,14 @@ export async function sessionWorkflow(args: SessionArgs): Promise<void> {
         case 'start': {
           const how = await startTurn(args, next);
           if (how !== 'over') started = next.turn.turn;
+          given = new Set(how === 'started' ? next.turn.inputs : []);
           setCurrentDetails(`Turn ${next.turn.turn} runs.`);
           // It was given what joins it; a turn that somebody else started is told by the next look.
           if (how === 'started') await condition(() => noticed);
           break;
         }
         case 'running':
-          await pass(next);
+          given = new Set([...given, ...(await pass(next, given))]);
           await condition(() => noticed);
           break;
         case 'idle':
@@ -102,10 +105,16 @@ async function startTurn(args: SessionArgs, next: Next & { kind: 'start' }): Pro
   return how;
 }
 
-/** Inputs that join the running turn. One that comes too late is put back by the turn's end. */
-async function pass(next: Next & { kind: 'running' }): Promise<void> {
-  if (next.forward.length === 0) return;
-  await ignoringGone(() => getExternalWorkflowHandle(turnWorkflowId(next.turn)).signal(forward, next.forward));
+/** Inputs that join the running turn; returns them. One that comes too late is put back by the turn's end. */
+async function pass(
+  { turn, forward: ids, urgent = [] }: Next & { kind: 'running' },
+  given: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  const fresh = ids.filter((id) => !given.has(id));
+  if (fresh.length === 0) return [];
+  const pressing = urgent.filter((id) => !given.has(id));
+  await ignoringGone(() => getExternalWorkflowHandle(turnWorkflowId(turn)).signal(forward, fresh, pressing));
+  return fresh;
 }
 
 /** The engine may not know a turn any more that has just ended. */

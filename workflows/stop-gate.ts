@@ -1,23 +1,21 @@
 import { isCancellation } from '@temporalio/workflow';
 import { actingOn } from './activities.ts';
+import type { Heard, Turn } from './calls.ts';
 import { eventOfFailure } from './cancellation.ts';
-import type { StopVerdict } from './core/gate.ts';
 import type { Step } from './core/next-step.ts';
+import type { Purpose } from './core/requests.ts';
+import { pressing } from './core/urgent.ts';
+import { cutShort } from './cut-short.ts';
 import { fenceOf } from './fence.ts';
-import type { TurnArgs } from './messages.ts';
 
-type Heard = { kind: 'stop_gate_answered'; verdict: StopVerdict } | ReturnType<typeof eventOfFailure>;
-
-/** Hooks may take minutes; a cancel does not wait for them. `head` is the reply that is asked about. */
-export async function askStopGate(
-  args: TurnArgs,
-  head: string,
-  { asks, blocks }: Step & { kind: 'stopGate' },
-): Promise<Heard> {
+/** Hooks may take minutes; neither a cancel nor a message that can't wait waits for them. */
+export async function askStopGate(turn: Turn, { asks, blocks }: Step & { kind: 'stopGate' }): Promise<Heard> {
+  const { stopGate } = actingOn(turn.args);
+  const request = { fence: fenceOf(turn.args), head: turn.state().head, asks, blocks };
+  const as = (purpose: Purpose) => () =>
+    stopGate.executeWithOptions({ summary: 'stop gate' }, [{ ...request, purpose }]);
   try {
-    const { stopGate } = actingOn(args);
-    const request = { fence: fenceOf(args), head, asks, blocks };
-    const verdict = await stopGate.executeWithOptions({ summary: 'stop gate' }, [request]);
+    const verdict = await cutShort(() => pressing(turn.state()) !== null, as('ask'), as('settle'));
     return { kind: 'stop_gate_answered', verdict };
   } catch (error) {
     if (isCancellation(error)) return { kind: 'stop_gate_answered', verdict: { kind: 'pass' } };

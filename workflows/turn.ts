@@ -7,13 +7,16 @@ import { answered } from './core/ending-checks/structured-output.ts';
 import { type End, engineStatusOf } from './core/ends.ts';
 import { nextStep, type Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
+import type { Purpose } from './core/requests.ts';
 import { NO_USAGE } from './core/sample-outcome.ts';
 import type { TurnEvent } from './core/turn-event.ts';
 import { callsOf, type TurnState } from './core/turn-state.ts';
+import { cutsRest, pressing } from './core/urgent.ts';
 import { cancelHeard, cancelRequested, eventOfFailure, turnFailure } from './cancellation.ts';
 import { answerWaits, approvalAnswered, forward, type TurnArgs, turnState } from './messages.ts';
 import { actingOn, store } from './activities.ts';
 import { callsNow, type Heard, runBatch, type Turn, undo } from './calls.ts';
+import { cutShort } from './cut-short.ts';
 import { fenceOf } from './fence.ts';
 import { isHistoryLong } from './history.ts';
 import { rest } from './rest.ts';
@@ -33,7 +36,7 @@ export async function turnWorkflow(args: TurnArgs): Promise<void> {
     if (cancelRequested()) record({ kind: 'cancel_requested' });
     record(heard);
   };
-  setHandler(forward, (inputs) => record({ kind: 'inputs_arrived', inputs }));
+  setHandler(forward, (inputs, urgent = []) => record({ kind: 'inputs_arrived', inputs, urgent }));
   setHandler(answerWaits, (approval) => record({ kind: 'answer_arrived', approval }));
   setHandler(approvalAnswered, (approval) => takeAnswer(record, approval), {
     validator: (approval) => refuseUnlessAsked(state, approval),
@@ -66,10 +69,10 @@ async function loop(turn: Turn): Promise<End> {
         turn.recordStep(await runBatch(turn));
         break;
       case 'stopGate':
-        turn.recordStep(await askStopGate(turn.args, turn.state().head, step));
+        turn.recordStep(await askStopGate(turn, step));
         break;
       case 'rest':
-        turn.recordStep(await rest(step));
+        turn.recordStep(await rest(step, () => cutsRest(turn.state())));
         break;
       case 'undo':
         turn.record(await undo(turn, step));
@@ -109,22 +112,23 @@ function isLong(state: TurnState): boolean {
 async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Heard> {
   const state = turn.state();
   const { kind: _, ...asked } = step;
-  const work = store.sample.executeWithOptions({ summary: `sample of step ${state.step}` }, [
-    {
-      fence: fenceOf(turn.args),
-      agent: turn.args.agent,
-      tools: turn.args.tools,
-      step: state.step,
-      resample: state.resample,
-      head: state.head,
-      contextTokens: state.limits.contextTokens,
-      mayCompact: mayCompact(state),
-      ...(state.agents ? { agents: 'counted' as const } : {}),
-      ...asked,
-    },
-  ]);
+  const request = {
+    fence: fenceOf(turn.args),
+    agent: turn.args.agent,
+    tools: turn.args.tools,
+    step: state.step,
+    resample: state.resample,
+    head: state.head,
+    contextTokens: state.limits.contextTokens,
+    mayCompact: mayCompact(state),
+    ...(state.agents ? { agents: 'counted' as const } : {}),
+    ...asked,
+  };
+  const as = (purpose: Purpose) => () =>
+    store.sample.executeWithOptions({ summary: `sample of step ${state.step}` }, [{ ...request, purpose }]);
   try {
-    const outcome = await work;
+    const isCut = () => pressing(turn.state(), step.inputs) !== null;
+    const outcome = await cutShort(isCut, as('ask'), as('settle'));
     return { kind: 'sampled', outcome, drained: step.inputs.length, dice: Math.random() };
   } catch (error) {
     if (isCancellation(error))
@@ -153,10 +157,11 @@ async function decisionOrExpiry(turn: Turn, step: Step & { kind: 'awaitDecision'
     const call = callsNow(turn).find((each) => each.ref.ordinal === ordinal);
     return call?.state === 'asking' && call.untilMs > 0;
   };
+  const isOver = () => !waitsStill() || pressing(turn.state()) !== null;
   try {
-    if (step.forMs > 0) await condition(() => !waitsStill(), step.forMs, { summary: `approval ${approval}` });
+    if (step.forMs > 0) await condition(isOver, step.forMs, { summary: `approval ${approval}` });
     const { settleApproval } = actingOn(turn.args);
-    const request = { fence: fenceOf(turn.args), approval };
+    const request = { fence: fenceOf(turn.args), approval, message: pressing(turn.state()) };
     const decision = await settleApproval.executeWithOptions({ summary: `approval ${approval}` }, [request]);
     return { kind: 'decided', ordinal, decision };
   } catch (error) {

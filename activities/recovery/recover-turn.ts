@@ -6,9 +6,8 @@ import type { Deps } from '../deps.ts';
 import type { WorkflowFate } from '../engine/port.ts';
 import { type EndFacts, tellOfEnd, writeTurnEnd } from '../turn/end-turn.ts';
 import { call, turn } from '../store/schema.ts';
-import { lockOpenTurn } from '../store/turn-end.ts';
 import { settleTurn } from './settle-turn.ts';
-import { FenceRefused } from '../store/fence.ts';
+import { FenceRefused, lockOpenTurn } from '../store/fence.ts';
 
 export type Recovered = 'running' | 'ended' | 'stamped' | 'too_young';
 

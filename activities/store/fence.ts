@@ -139,3 +139,13 @@ async function checkedTurn(db: Db | Tx, fence: Fence, lock: SQL): Promise<Fenced
   if (row.runGeneration !== row.generation) throw new FenceRefused('turn.fenced');
   return row;
 }
+
+/** Locks an open turn for recovery, which has no engine run of its own. Null: it has ended. */
+export async function lockOpenTurn(tx: Tx, turnId: string): Promise<FencedTurn | null> {
+  const { rows } = await tx.execute<FencedTurn & Record<string, unknown>>(sql`
+    select t.id, t.session, s.stream, s.tenant, t.generation, t.head, t.base_head as "baseHead",
+           s.head as "sessionHead", s.workspace_path as "workspacePath", t.input, t.origin
+    from pawl.turn t join pawl.session s on s.id = t.session
+    where t.id = ${turnId} and t.ended_at is null for no key update of t`);
+  return rows[0] ?? null;
+}

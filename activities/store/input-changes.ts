@@ -1,6 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import { type InputKind, type InputStatus, JOINS_RUNNING_TURN } from '../../workflows/core/inputs.ts';
+import { type InputKind, type InputStatus, JOINS_RUNNING_TURN, SAID_TO_TURN } from '../../workflows/core/inputs.ts';
 import type { JournalEvent } from '../../workflows/core/journal.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
@@ -131,7 +131,7 @@ async function lockRow(tx: Tx, { tenant, input: id }: ChangeOf): Promise<Row | n
 /** Null: nothing is in the way. */
 function refusal(row: Row, what: Change, by: string): InputRefused | null {
   const { kind: source, status, turn } = row;
-  if (source !== 'prompt' && source !== 'steer') return { kind: 'not_written', source };
+  if (source !== 'prompt' && !SAID_TO_TURN.includes(source)) return { kind: 'not_written', source };
   if (status !== 'queued') return { kind: 'taken', status, turn, by: row.droppedBy };
   // A turn has had it, and hooks have let this very text pass.
   if (row.isLeftOver && what !== 'withdraw') return { kind: 'taken', status: 'left_over', turn: null, by: null };

@@ -15,6 +15,7 @@ import { contentHash } from './hash.ts';
 import { insertCancel } from './intake.ts';
 import { agentOfSession, type AgentRow, leaseOfRow, parentCancel, runningAgents } from './sub-agents.ts';
 import { reportRest, reportStart } from './session-reports.ts';
+import { joining } from './joining.ts';
 import { endsOpen, type ToRepair } from './repair.ts';
 import { rulesOf, schemaFor } from './rules-of-turn.ts';
 import { firstToScreen, isTypedAnswer, type Screening, type ToScreen, toScreen, UNSCREENED } from './screening.ts';
@@ -44,7 +45,13 @@ export interface OpenTurn {
 /** What a session is to do next: its queue is the store's, the session workflow is the hand. */
 export type Advance =
   | { readonly kind: 'start'; readonly turn: OpenTurn }
-  | { readonly kind: 'running'; readonly turn: string; readonly forward: readonly string[] }
+  | {
+      readonly kind: 'running';
+      readonly turn: string;
+      readonly forward: readonly string[];
+      /** Those of them that can't wait for the next safe point. */
+      readonly urgent?: readonly string[];
+    }
   | { readonly kind: 'idle' };
 
 /** `stream`: where its events went; null for a session that the store does not know. */
@@ -93,7 +100,10 @@ async function look(tx: Tx, at: Looking): Promise<Advance | ToScreen | ToRepair>
   if (unseen) return unseen;
   if (open && open.id === started) {
     await bindJoining(tx, open.id, row.id, screening);
-    return { kind: 'running', turn: open.id, forward: await joining(tx, open.id) };
+    const rows = await joining(tx, open.id);
+    const urgent = rows.filter(({ kind }) => kind === 'send_now').map(idOf);
+    const forward = rows.map(idOf);
+    return { kind: 'running', turn: open.id, forward, ...(urgent.length > 0 ? { urgent } : {}) };
   }
   if (open) return { kind: 'start', turn: await describeOpen(tx, row, open, screening) };
   const promoted = await promote(tx, at, last);
@@ -128,26 +138,8 @@ async function bindJoining(tx: Tx, turnId: string, sessionId: string, screening:
   return rows.sort((a, b) => a.seq - b.seq).map((row) => row.id);
 }
 
-/**
- * What is bound to a turn and not in the transcript yet: a look that was repeated may have lost its answer,
- * and the turn takes each id only once.
- */
-async function joining(tx: Tx, turnId: string): Promise<string[]> {
-  const rows = await tx
-    .select({ id: input.id })
-    .from(input)
-    .where(
-      and(
-        eq(input.turn, turnId),
-        eq(input.status, 'forwarded'),
-        isNull(input.message),
-        inArray(input.kind, [...JOINS_RUNNING_TURN]),
-        sql`not ${isOfOpenWait}`,
-        sql`not ${isHeldBack}`,
-      ),
-    )
-    .orderBy(asc(input.seq));
-  return rows.map((row) => row.id);
+function idOf({ id }: { readonly id: string }): string {
+  return id;
 }
 
 function unlocked() {
@@ -223,14 +215,6 @@ async function inheritPlan(tx: Tx, { session: id, parent }: AgentRow): Promise<v
     update pawl.session s set plan = true from pawl.session p where s.id = ${id} and p.id = ${parent} and p.plan and not s.plan`);
 }
 
-/** The answer to a call that still waits becomes its result; as a message it would cut other waits short. */
-const isOfOpenWait = sql`exists (
-  select from pawl.approval a where a.input = ${input.id} and a.turn = ${input.turn} and a.settled_at is null)`;
-
-/** Nor is the end of a sub-agent a message while a call waits for it, or for a person. */
-const isHeldBack = sql`(${input.kind} = 'agent_end' and exists (
-  select from pawl.call c where c.turn = ${input.turn} and c.status is null and c.tool in ('wait_agents', 'ask_user')))`;
-
 const isLateYes = sql`exists (select from pawl.approval a where a.input = ${input.id} and a.answer = 'approved')`;
 
 async function storeToolList(tx: Tx, tools: readonly StoredTool[]): Promise<string> {
@@ -242,7 +226,7 @@ async function storeToolList(tx: Tx, tools: readonly StoredTool[]): Promise<stri
 /** A turn that is open and was not started by this run of the session workflow. */
 async function describeOpen(tx: Tx, row: SessionRow, open: TurnRow, screening: Screening): Promise<OpenTurn> {
   await bindJoining(tx, open.id, row.id, screening);
-  const joined = await joining(tx, open.id);
+  const joined = (await joining(tx, open.id)).map(idOf);
   return {
     ...(await described(tx, row, open, await agentOf(tx, open.agent))),
     inputs: [open.input, ...joined.filter((id) => id !== open.input)],

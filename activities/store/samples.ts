@@ -171,14 +171,15 @@ async function closeDiscarded(db: Db, closing: SampleClosing<{ readonly kind: st
   });
 }
 
-/** The stream layer's end row. */
+/** The stream layer's end row; `message`: cut by one that could not wait. */
 export function streamEnded(
   at: Pick<SampleClosing, 'attempt' | 'step' | 'usage'> & { readonly fence: Pick<Fence, 'turn'> },
-  reason: StreamEnd,
+  how: StreamEnd | 'message',
   failure: ProviderFailure['kind'] | null,
   message: string | null,
   note: string | null = null,
 ): NewEvent {
+  const reason = how === 'message' ? 'cancelled' : how;
   const byModel = reason === 'stop' || reason === 'tool_calls' || reason === 'content_filter';
   return {
     key: `stream/${at.attempt}`,
@@ -191,7 +192,7 @@ export function streamEnded(
       reason,
       detail: failure,
       decidedBy: byModel ? 'model' : reason === 'cancelled' ? 'user' : 'runtime',
-      signal: failure ?? reason,
+      signal: failure ?? how,
       failure,
       note,
       message,

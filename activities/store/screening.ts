@@ -1,5 +1,5 @@
 import { and, asc, eq, inArray, isNull, or, sql } from 'drizzle-orm';
-import type { InputKind } from '../../workflows/core/inputs.ts';
+import { type InputKind, SAID_TO_TURN } from '../../workflows/core/inputs.ts';
 import type { HookEvent, HookFailure } from '../gate/hook-types.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
@@ -9,7 +9,7 @@ import { insertInput } from './intake.ts';
 import { approval, input, session } from './schema.ts';
 
 /** What people write; hooks may keep it from an agent. */
-const SCREENED: readonly InputKind[] = ['prompt', 'steer'];
+const SCREENED: readonly InputKind[] = ['prompt', ...SAID_TO_TURN];
 
 /** A message typed instead of an answer, after its turn had ended: a person wrote it, whatever brings it. */
 export const isTypedAnswer = sql<boolean>`(pawl.input.kind = 'call_back' and pawl.input.body <> '' and exists (
@@ -72,7 +72,7 @@ export async function firstToScreen(
       and(
         eq(input.session, owner.id),
         eq(input.status, 'queued'),
-        or(inArray(input.kind, ['steer']), isTypedAnswer),
+        or(inArray(input.kind, [...SAID_TO_TURN]), isTypedAnswer),
         or(isNull(input.editLockUntil), sql`${input.editLockUntil} < clock_timestamp()`),
       ),
     )

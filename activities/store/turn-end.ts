@@ -1,7 +1,8 @@
-import { and, asc, eq, inArray, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, or, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { cascadeOf } from '../../workflows/core/agents.ts';
 import type { Decider, End, Signal } from '../../workflows/core/ends.ts';
+import { SAID_TO_TURN } from '../../workflows/core/inputs.ts';
 import { NO_USAGE, type Usage } from '../../workflows/core/sample-outcome.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
 import { type HookEvent, STOP_EVENTS } from '../gate/hook-types.ts';
@@ -204,15 +205,17 @@ async function settleInputs(
   end: End,
   { by, why }: EndAuthor,
 ): Promise<NewEvent[]> {
+  const isDropping = end.detail === 'user_cancel';
   const rows = await tx
     .select()
     .from(input)
-    .where(and(eq(input.turn, owner.id), eq(input.status, 'forwarded')));
+    .where(or(and(eq(input.turn, owner.id), eq(input.status, 'forwarded')), isDropping ? saidTo(owner) : undefined))
+    .orderBy(asc(input.seq));
   const isOwn = (row: { readonly id: string }) => row.id === owner.input;
   const onChain = rows.every(isOwn) ? new Set<string>() : await messagesOfTurn(tx, owner, head);
   const consumed = rows.filter((row) => isOwn(row) || (row.message !== null && onChain.has(row.message)));
   const left = rows.filter((row) => !consumed.includes(row));
-  const drops = end.detail === 'user_cancel' ? left.filter((row) => row.kind === 'steer') : [];
+  const drops = isDropping ? left.filter((row) => SAID_TO_TURN.includes(row.kind)) : [];
   const back = left.filter((row) => !drops.includes(row));
   await setStatus(tx, consumed, { status: 'consumed' });
   const dropped = { droppedBy: by, droppedWhy: why, droppedAt: sql`clock_timestamp()` };
@@ -223,6 +226,11 @@ async function settleInputs(
     turn: owner.id,
     event: { kind: 'input.dropped', layer: 'driver', input: row.id, status: 'dropped_by_cancel', by, why },
   }));
+}
+
+/** Said to the turn, and not handed to it yet; the session's row is locked, so no look takes it meanwhile. */
+function saidTo(owner: FencedTurn) {
+  return and(eq(input.session, owner.session), eq(input.status, 'queued'), inArray(input.kind, [...SAID_TO_TURN]));
 }
 
 async function setStatus(
@@ -286,14 +294,4 @@ function endEvent(owner: FencedTurn, ending: TurnEnding, { end, author, head, us
 /** Events hold counts and codes; the text stays in the end row. */
 function withoutText(signal: Signal): Signal {
   return signal.name === 'open_todos' ? { name: signal.name, count: signal.count } : signal;
-}
-
-/** Locks an open turn for recovery, which has no engine run of its own. Null: it has ended. */
-export async function lockOpenTurn(tx: Tx, turnId: string): Promise<FencedTurn | null> {
-  const { rows } = await tx.execute<FencedTurn & Record<string, unknown>>(sql`
-    select t.id, t.session, s.stream, s.tenant, t.generation, t.head, t.base_head as "baseHead",
-           s.head as "sessionHead", s.workspace_path as "workspacePath", t.input, t.origin
-    from pawl.turn t join pawl.session s on s.id = t.session
-    where t.id = ${turnId} and t.ended_at is null for no key update of t`);
-  return rows[0] ?? null;
 }

@@ -14,10 +14,11 @@ import { effectKey } from '../store/hash.ts';
 import { type CallRow, readCall } from '../store/ledger.ts';
 import { ownerOf } from '../store/owners.ts';
 import { takeEvent, type TakenEvent } from '../store/outside-events.ts';
-import { approval, type ApprovalAnswer, input } from '../store/schema.ts';
+import { approval, type ApprovalAnswer, call, input } from '../store/schema.ts';
 import { agentOfCall, countAgents } from '../store/sub-agents.ts';
 import type { WaitPlan } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
+import { WAITS } from './results.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 import { tellSession } from './tell-session.ts';
 import { INTERRUPTED, type Looking, over, pinned } from './wait-over.ts';
@@ -37,8 +38,15 @@ export async function lookAtWait(deps: Deps, request: WaitRequest): Promise<Wait
   const author = request.cancelled ? await cancelAuthorOf(deps, request.fence) : null;
   const look = await db.transaction(async (tx) => {
     await lockTurn(tx, request.fence);
-    if (plan?.kind === 'agent') return await lookAtAgent(tx, at, plan, { agents: deps.agents, author });
-    return plan?.kind === 'agents' ? await lookAtAgents(tx, at, plan) : await lookIn(tx, at, plan);
+    const seen =
+      plan?.kind === 'agent'
+        ? await lookAtAgent(tx, at, plan, { agents: deps.agents, author })
+        : plan?.kind === 'agents'
+          ? await lookAtAgents(tx, at, plan)
+          : await lookIn(tx, at, plan);
+    // Should the turn be stopped now, this is what the call was doing.
+    if (seen.kind === 'waiting') await tx.update(call).set({ note: WAITS }).where(eq(call.key, row.call.key));
+    return seen;
   });
   deps.notifier.moved(owner.stream);
   deps.reporter.wake();

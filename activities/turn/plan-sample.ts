@@ -1,6 +1,6 @@
 import { type Patience, patienceOf } from '../../workflows/core/policy.ts';
 import type { SampleRequest } from '../../workflows/core/requests.ts';
-import type { SampleOutcome } from '../../workflows/core/sample-outcome.ts';
+import { NO_USAGE, type SampleOutcome } from '../../workflows/core/sample-outcome.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
 import { buildContext } from '../context/build.ts';
 import { ANSWER_INSTRUCTION, withAnswerTool } from '../answer/answer-tool.ts';
@@ -48,7 +48,7 @@ export interface SamplePlan {
   readonly request: ModelRequest;
   readonly pricing: Pricing;
   readonly patience: Patience;
-  /** Set where no request is made: the context does not fit. */
+  /** Set where no request is made: the context does not fit, or what was cut is only to be settled. */
   readonly refusal: SampleOutcome | null;
 }
 
@@ -117,8 +117,17 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
     },
     patience,
     pricing: pricingOf(shown.agent, { inputTokens: built.estimateTokens, outputTokens }),
-    refusal: built.fits ? null : { kind: built.misfit, head, estimateTokens: built.estimateTokens },
+    refusal: refusalOf(request, head, built),
   };
+}
+
+function refusalOf(
+  { purpose }: SampleRequest,
+  head: string,
+  built: ReturnType<typeof buildContext>,
+): SampleOutcome | null {
+  if (purpose === 'settle') return { kind: 'cut', head, usage: NO_USAGE };
+  return built.fits ? null : { kind: built.misfit, head, estimateTokens: built.estimateTokens };
 }
 
 interface Shown {

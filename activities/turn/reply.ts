@@ -17,6 +17,7 @@ import { chainOn, type Link } from '../store/transcript.ts';
 import type { Tool } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { answeredRef, refOf } from './call-ref.ts';
+import type { CutBy } from './cut-by.ts';
 import { planOf } from './guards.ts';
 import type { SamplePlan } from './plan-sample.ts';
 
@@ -186,11 +187,12 @@ export function closingEvents(
   request: SampleRequest,
   calls: readonly PlannedCall[],
   result: ModelResult,
+  cause: CutBy | null,
 ): NewEvent[] {
   const message = closing.reply?.hash ?? null;
   const isTakenBack = message === null && (closing.wasShown || result.kind === 'doom_loop');
   return [
-    endOfStream(closing, result, message),
+    endOfStream(closing, result, message, cause),
     ...(isTakenBack ? [attemptDiscarded(closing)] : []),
     ...calls.map(
       ({ row }): NewEvent => ({
@@ -214,6 +216,7 @@ export function endOfStream(
   closing: Pick<SampleClosing, 'attempt' | 'step' | 'usage' | 'fence'>,
   result: ModelResult,
   message: string | null,
+  cause: CutBy | null = null,
 ): NewEvent {
   switch (result.kind) {
     case 'reply':
@@ -224,7 +227,7 @@ export function endOfStream(
         message,
       );
     case 'cut':
-      return streamEnded(closing, 'cancelled', null, message);
+      return streamEnded(closing, cause === 'message' ? 'message' : 'cancelled', null, message);
     case 'stalled':
       return streamEnded(closing, 'stalled', result.kind, null, result.note);
     case 'doom_loop':

@@ -32,10 +32,16 @@ const UNDO_TEXTS: Readonly<Record<UndoState, string>> = {
   started: UNDO_UNKNOWN,
 };
 
-function outcomeText({ result, begun, blob }: CallRow, canReadOutput: boolean): string {
-  if (result === null) return begun ? CUT_TEXTS.unknown : NOT_STARTED;
+function outcomeText({ result, begun, blob, note }: CallRow, canReadOutput: boolean): string {
+  if (result === null) return begun ? CUT_TEXTS.unknown : note === WAITS ? STOPPED_WAITING : NOT_STARTED;
   return blob !== null && canReadOutput ? `${result}\n[The whole output is kept: read_output, id ${blob}]` : result;
 }
+
+/** Note of a call that waits. */
+export const WAITS = 'waits';
+
+const STOPPED_WAITING =
+  'Stopped while it waited: the turn was stopped before what it waited for came. It had no effect.';
 
 const NOT_STARTED = 'Not started: the turn was stopped before this call began. It had no effect.';
 

@@ -5,11 +5,13 @@ import { takeAnswer } from '../answer/take-answer.ts';
 import type { Deps } from '../deps.ts';
 import { beating } from '../heartbeat.ts';
 import type { ModelResult } from '../model/port.ts';
+import { claimSample } from '../store/claim-sample.ts';
 import { enterRun } from '../store/fence.ts';
 import { newId } from '../store/ids.ts';
 import { ownerOf } from '../store/owners.ts';
 import { openSample } from '../store/samples.ts';
 import { countAgents } from '../store/sub-agents.ts';
+import { cutBy } from './cut-by.ts';
 import { DeltaWriter } from './delta-writer.ts';
 import { openingEvents, planSample, type SamplePlan } from './plan-sample.ts';
 import { withCost } from './pricing.ts';
@@ -45,8 +47,12 @@ async function sampleOnce(deps: Deps, request: SampleRequest): Promise<SampleOut
   if (opened.kind === 'too_many_lost') return { kind: 'attempts_lost', head: plan.head, attempts: opened.lost };
   deps.chains.add(plan.links);
   deps.notifier.moved(owner.stream);
-  if (plan.refusal) return plan.refusal;
   const { plan: planning, lostUsage } = opened;
+  if (plan.refusal?.kind === 'cut') {
+    const outcome = { ...plan.refusal, usage: lostUsage };
+    return await claimSample(db, { fence: request.fence, sample: plan.key, step: request.step, outcome });
+  }
+  if (plan.refusal) return plan.refusal;
   return await beating(attempt, () => ask({ deps, request, plan, attempt, planning, lostUsage }));
 }
 
@@ -97,7 +103,8 @@ async function close(asking: Asking, result: ModelResult, wasShown: boolean): Pr
     reply,
     calls: calls.map((each) => each.row),
   };
-  const events = closingEvents(closing, request, calls, result);
+  const cause = result.kind === 'cut' ? await cutBy(deps.database.db, plan.owner.id) : null;
+  const events = closingEvents(closing, request, calls, result, cause);
   const kept = await closeRequest(deps, plan, result, { ...closing, events });
   if (reply && kept === outcome) rememberReaders(deps, plan, request.step, reply.hash, calls);
   return kept;

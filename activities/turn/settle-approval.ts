@@ -14,6 +14,7 @@ import {
   type LockedApproval,
   markSettled,
   refuseCalls,
+  writeAnswer,
 } from '../store/approvals.ts';
 import type { Tx } from '../store/database.ts';
 import { type NewEvent, recordEvents } from '../store/events.ts';
@@ -46,18 +47,34 @@ export async function settleApproval(deps: Deps, request: DecisionRequest): Prom
   const decision = await db.transaction(async (tx) => {
     await lockTurn(tx, request.fence);
     const locked = await closeIfExpired(tx, request.approval);
-    const { row, isNew } = locked;
+    const told = await answerByMessage(tx, locked, request.message);
+    const { row, isNew } = told;
     const [stored] = await tx.select().from(call).where(eq(call.key, row.call));
     if (!stored) throw new Error('the call of an approval is not in the store');
-    const settled = await settle(tx, { ...locked, stored, owner, judged, screened, hooks: deps.hooks });
+    const settled = await settle(tx, { ...told, stored, owner, judged, screened, hooks: deps.hooks });
     if (settled.decision.kind !== 'pending') await markSettled(tx, row.id);
     const expiry = isNew ? [answeredEvent(row.id, row.call, owner.id, 'expired', null)] : [];
-    await recordEvents(tx, owner.session, [...expiry, ...settled.events]);
+    const answer = told.byMessage ? [answeredEvent(row.id, row.call, owner.id, 'message', row.answeredBy)] : [];
+    await recordEvents(tx, owner.session, [...expiry, ...answer, ...settled.events]);
     return settled.decision;
   });
   deps.notifier.moved(owner.stream);
   deps.reporter.wake();
   return decision;
+}
+
+type Told = LockedApproval & { readonly byMessage: boolean };
+
+/** A message that could not wait is the answer, as if it had been typed here; a person's own, or the expiry, stands. */
+async function answerByMessage(tx: Tx, locked: LockedApproval, message: string | null): Promise<Told> {
+  if (message === null || locked.row.answer !== null || locked.row.settledAt !== null) {
+    return { ...locked, byMessage: false };
+  }
+  const [from] = await tx.select({ sender: input.sender }).from(input).where(eq(input.id, message));
+  const { id } = locked.row;
+  await writeAnswer(tx, id, { answer: 'message', by: from?.sender ?? null }, { input: message });
+  const [row] = await tx.select().from(approval).where(eq(approval.id, id));
+  return { ...locked, row: row ?? locked.row, byMessage: true };
 }
 
 export type Yes = { readonly tool: Tool; readonly judgement: Cleared | Denied } | 'tool_gone';
@@ -86,12 +103,14 @@ async function screenMessage(deps: Deps, owner: TurnOwner, id: string): Promise<
     .innerJoin(input, eq(input.id, approval.input))
     .where(and(eq(approval.id, id), eq(approval.answer, 'message')));
   if (!row) return null;
+  // It came through the queue, where they were asked.
+  if (row.input.kind === 'send_now') return { deny: null, failures: [] };
   const { id: of, kind: source, body: text, sender } = row.input;
   const at = { workspace: owner.workspacePath, turn: owner.id };
   return await screenInput(deps, owner.session, { kind: 'screen', input: of, source, text, sender, ...at });
 }
 
-interface Settling extends Omit<LockedApproval, 'isNew'> {
+interface Settling extends Omit<Told, 'isNew'> {
   readonly stored: CallRow;
   readonly owner: TurnOwner;
   readonly judged: Yes | null;
@@ -142,7 +161,7 @@ async function settleMessage(tx: Tx, at: Settling): Promise<Settled> {
   const { row, screened, owner } = at;
   if (row.input === null) return await stop(tx, at, 'rejected', { kind: 'rejected' });
   // It came between the look and the lock: look again.
-  if (screened === null && at.hooks.has('UserPromptSubmit')) return PENDING;
+  if (screened === null && !at.byMessage && at.hooks.has('UserPromptSubmit')) return PENDING;
   const failures = screeningFailures(row.input, owner.id, screened?.failures ?? []);
   if (!screened || screened.deny === null) {
     const stopped = await stop(tx, at, 'message', { kind: 'message', input: row.input });

@@ -33,11 +33,18 @@ export async function stopGate(deps: Deps, request: StopGateRequest): Promise<St
   const key = sha256('stop_gate', owner.id, request.head, String(request.asks));
   const before = await findCommit<StopVerdict>(db, key);
   if (before) return before;
-  const facts = await factsOf(deps, owner, request);
-  const asked = await deps.hooks.askStop(facts, Context.current().cancellationSignal);
+  const asked = request.purpose === 'settle' ? CUT : await ask(deps, owner, request);
   const verdict = await keep(deps, owner, { request, key, asked });
   deps.notifier.moved(owner.stream);
   return verdict;
+}
+
+/** Nobody is asked any more: the turn goes on with the message that could not wait. */
+const CUT = { kind: 'cut', failures: [] } as const;
+
+async function ask(deps: Deps, owner: TurnOwner, request: StopGateRequest): Promise<AskedStop> {
+  const facts = await factsOf(deps, owner, request);
+  return await deps.hooks.askStop(facts, Context.current().cancellationSignal);
 }
 
 async function factsOf(deps: Deps, owner: TurnOwner, request: StopGateRequest): Promise<HookFacts> {
@@ -66,7 +73,7 @@ async function backgroundWork(db: Db, session: string): Promise<readonly { kind:
 interface Answered {
   readonly request: StopGateRequest;
   readonly key: string;
-  readonly asked: AskedStop;
+  readonly asked: AskedStop | typeof CUT;
 }
 
 async function keep(deps: Deps, owner: TurnOwner, answered: Answered): Promise<StopVerdict> {
@@ -97,7 +104,7 @@ async function reasonLink(deps: Deps, { asked, request }: Answered): Promise<Lin
   return chainOn(head, [{ kind: 'reminder', code: 'stop_gate', text }], estimateMessage)[0] ?? null;
 }
 
-function verdictOf(asked: AskedStop, link: Link | null): StopVerdict {
+function verdictOf(asked: Answered['asked'], link: Link | null): StopVerdict {
   if (asked.kind === 'stop') return { kind: 'stop', hook: asked.hook };
   return link ? { kind: 'block', head: link.hash } : { kind: 'pass' };
 }
@@ -120,7 +127,7 @@ function eventsOf(deps: Deps, owner: TurnOwner, { asked, key, request }: Answere
         layer: 'turn',
         answer: asked.kind,
         asks: request.asks,
-        hook: asked.kind === 'pass' ? null : asked.hook,
+        hook: asked.kind === 'block' || asked.kind === 'stop' ? asked.hook : null,
         message: link?.hash ?? null,
         why,
       },

@@ -42,7 +42,7 @@ export async function over(
 ): Promise<WaitLook> {
   await tx
     .update(call)
-    .set({ status, result: storable(text), finishedAt: new Date() })
+    .set({ status, result: storable(text), note: null, finishedAt: new Date() })
     .where(eq(call.key, row.key));
   const report = callReport(hooks, { session: owner.session, turn: owner.id, call: row, status });
   if (report) await storeReports(tx, [report]);

@@ -1,5 +1,5 @@
 import { SetupError } from '../../worker/setup-error.ts';
-import type { InputAnswer, LockAnswer, SessionInput } from '../inputs.ts';
+import type { InputAnswer, LockAnswer, NewPrompt, SessionInput } from '../inputs.ts';
 import { refusedInputWords } from '../refused-words.ts';
 import type { Runs } from '../runs.ts';
 import { EXIT } from './exit-code.ts';
@@ -16,11 +16,11 @@ interface Common {
 
 export async function send(
   of: string,
-  prompt: { readonly text: string; readonly id?: string | undefined },
+  prompt: Omit<NewPrompt, 'by'>,
   options: Common,
   output: Output,
 ): Promise<number> {
-  if (prompt.text.trim() === '') throw new UsageError('The input has no text.');
+  if (prompt.text.trim() === '') throw new UsageError('The input has no text: give it as words, or on standard input.');
   return await withRuns(options.config, async (runs) => {
     const sent = (await runs.send(TENANT, of, { ...prompt, by: whoami() })) ?? noSuchSession(of);
     switch (sent.kind) {

@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Output } from './output.ts';
 import { editInput, inputs, lockInput, send, unlockInput, withdraw } from './queue-commands.ts';
 import { archive, fork, messages, rename, rewind, sessions } from './session-life-commands.ts';
+import { UsageError } from './usage-error.ts';
 
 const CONFIG = ['-c, --config <file>', 'the config file; pawl.config.ts here if there is one'] as const;
 const JSON_OUT = ['--json', 'JSON, one value a line'] as const;
@@ -13,15 +15,23 @@ interface Flags {
 
 type Done = (code: number) => void;
 
+const SAYS = [
+  ['send', 'prompt', 'queue a further prompt for a session'],
+  ['steer', 'steer', 'tell the running turn something, at its next safe point'],
+  ['send-now', 'send_now', 'tell the running turn something at once: what it streams or waits for is cut short'],
+] as const;
+
 /** Further inputs of a session: sent, listed, changed until a turn has them. */
 export function addQueueCommands(program: Command, output: Output, done: Done): void {
-  command(program, 'send', 'queue a further prompt for a session')
-    .argument('<session or job>')
-    .argument('<text...>', 'what the agent is to do next')
-    .option('--id <id>', 'your own id of it: the same one again is the same input')
-    .action(async (of: string, words: string[], { id, ...options }: Flags & { id?: string }) =>
-      done(await send(of, { text: words.join(' '), id }, options, output)),
-    );
+  for (const [verb, mode, description] of SAYS) {
+    command(program, verb, description)
+      .argument('<session or job>')
+      .argument('[text...]', 'what to say; read from standard input if left out, or -')
+      .option('--id <id>', 'your own id of it: the same one again is the same input')
+      .action(async (of: string, words: string[], { id, ...options }: Flags & { id?: string }) =>
+        done(await send(of, { text: textOf(words), mode, id }, options, output)),
+      );
+  }
   command(program, 'inputs', 'what was sent to a session, by whom, and what became of it')
     .argument('<session or job>')
     .option('--waiting', 'only those that no turn has heard yet')
@@ -93,6 +103,15 @@ function command(program: Command, name: string, description: string): Command {
     .description(description)
     .option(...JSON_OUT)
     .option(...CONFIG);
+}
+
+const STDIN = 0;
+
+function textOf(words: readonly string[]): string {
+  const isPiped = words.length === 0 || (words.length === 1 && words[0] === '-');
+  if (!isPiped) return words.join(' ');
+  if (process.stdin.isTTY) throw new UsageError('The input has no text: give it as words, or on standard input.');
+  return readFileSync(STDIN, 'utf8').trimEnd();
 }
 
 const LIMIT_MAX = 200;

@@ -1,4 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi';
+import { MODES } from '../inputs.ts';
 import { PAGE } from '../read-jobs.ts';
 import { json, problems } from './routes.ts';
 import { SessionPath } from './schemas.ts';
@@ -18,7 +19,16 @@ const InputPath = z.object({ id: z.string().openapi({ param: { name: 'id', in: '
 const Cursor = z.string().max(1_000).optional();
 const Limit = z.coerce.number().int().min(1).max(PAGE.max).optional();
 
-const SendBody = z.strictObject({ text: Text, id: Id, by: By }).openapi('SendInput');
+const Mode = z
+  .enum(MODES)
+  .optional()
+  .openapi({
+    description:
+      '`prompt` (if left out): it waits until the session is idle, behind what people sent before, and gets a turn and an ' +
+      'end of its own. `steer`: the running turn takes it in at its next safe point. `send_now`: what the turn streams or ' +
+      'waits for is cut short for it.',
+  });
+const SendBody = z.strictObject({ text: Text, mode: Mode, id: Id, by: By }).openapi('SendInput');
 const EditBody = z.strictObject({ text: Text, by: By }).openapi('EditInput');
 const WithdrawBody = z.strictObject({ by: By, why: z.string().max(2_000).optional() }).openapi('WithdrawInput');
 const LockBody = z.strictObject({ by: By }).openapi('LockInput');
@@ -31,7 +41,7 @@ const SentSchema = z
   })
   .openapi('SentInput');
 
-const KINDS = ['prompt', 'steer', 'call_back', 'agent_end', 'directive', 'wake'] as const;
+const KINDS = ['prompt', 'steer', 'send_now', 'call_back', 'agent_end', 'directive', 'wake'] as const;
 const STATUSES = ['queued', 'forwarded', 'consumed', 'dropped_by_cancel', 'withdrawn', 'hook_blocked'] as const;
 const REASONS = ['COMPLETED', 'BLOCKED', 'MAX_TOKENS', 'ABORTED', 'ERROR', 'INTERRUPTED'] as const;
 
@@ -68,9 +78,9 @@ export const sendRoute = createRoute({
   method: 'post',
   path: '/v1/sessions/{id}/inputs',
   operationId: 'sendInput',
-  summary: 'Queue a further prompt for a session, or for that of a job',
+  summary: 'Say something further to a session, or to that of a job',
   description:
-    'It waits until the session is idle, behind what people sent before, and gets a turn and an end of its own. ' +
+    'By its mode it waits for a turn of its own, or joins the one that runs; to end that one, cancel the job. ' +
     'Answered only when the engine has accepted it. At most 1,000 wait: then 429 with Retry-After.',
   request: { params: SessionPath, body: body(SendBody) },
   responses: {

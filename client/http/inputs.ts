@@ -34,8 +34,8 @@ export function addInputRoutes(app: App, runs: Runs, tenant: string): void {
 
 function addSend(app: App, runs: Runs, tenant: string): void {
   app.openapi(sendRoute, async (c) => {
-    const { by = 'api', text, id } = c.req.valid('json');
-    const sent = await runs.send(tenant, c.req.valid('param').id, { text, id, by });
+    const { by = 'api', ...said } = c.req.valid('json');
+    const sent = await runs.send(tenant, c.req.valid('param').id, { ...said, by });
     switch (sent?.kind) {
       case 'accepted': {
         const { input, session, isNew } = sent;

@@ -67,13 +67,19 @@ describe('a sample', () => {
       'a cut stream that appended nothing leaves the inbox',
       before,
       { kind: 'cut', head: 'h0', usage: NO_USAGE },
-      { transition: 'continued' },
+      { resample: 1, transition: 'message_cut_in' },
     ],
     [
       'a cut stream whose appends were committed does not append them again',
       before,
       { kind: 'cut', head: 'h9', usage: { ...USAGE, complete: false } },
-      { ...taken, head: 'h9', usage: addUsage(before.usage, { ...USAGE, complete: false }), transition: 'continued' },
+      {
+        ...taken,
+        head: 'h9',
+        usage: addUsage(before.usage, { ...USAGE, complete: false }),
+        resample: 1,
+        transition: 'message_cut_in',
+      },
     ],
   ])('%s', (_name, state, outcome, change) => {
     expect(changed(state, apply(state, sampled(outcome)))).toEqual(dropSame(state, change));

@@ -50,9 +50,10 @@ export function crashConfig(order: Omit<ProcessOrder, 'dieAt'>): Config {
   const limits = order.contextTokens ? { contextTokens: order.contextTokens, outputTokens: 1_000 } : {};
   const known = { model: 'scripted', provider: 'scripted', instructions: 'You are tested.' };
   const agent = { name: 'tester', ...known, tools, limits, agents: ['tester'] };
+  const asks = { name: 'asks', attended: true, permissions: { mode: 'default' as const } };
   const config = resolveConfig(
     {
-      agents: [agent],
+      agents: [agent, { ...agent, ...asks, tools: ['write_file', 'list_files', 'wait_for'] }],
       providers: { scripted: { baseUrl: providerUrl, apiKeyEnv: null } },
       taskQueue,
       hooks: hooks ? hooksOf(folder) : [],

@@ -6,7 +6,7 @@ import type { End } from './ends.ts';
 import { endOfCode, endOfFuse, endOfReport, endOfUnknownEffect } from './endings.ts';
 import { withSucceeded } from './ending-checks/contract.ts';
 import { afterFailure } from './failures.ts';
-import { ending } from './going-on.ts';
+import { ending, resampling } from './going-on.ts';
 import { replied } from './replied.ts';
 import type { SampleOutcome } from './sample-outcome.ts';
 import { isNudgeDue, repeated } from './stationarity.ts';
@@ -18,11 +18,13 @@ import {
   type BatchCall,
   endPhaseOf,
   isWaiting,
+  resampledTries,
   type RestCause,
-  type Transition,
   type TurnState,
   withCalls,
 } from './turn-state.ts';
+import type { Transition } from './transition.ts';
+import { arrived, cutsRest } from './urgent.ts';
 import { addUsage } from './usage.ts';
 
 /** The next state. Pure: the same state and event always give the same answer. */
@@ -67,7 +69,7 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
     case 'rested':
       return rested(state);
     case 'inputs_arrived':
-      return { ...state, inbox: [...new Set([...state.inbox, ...event.inputs])] };
+      return arrived(state, event.inputs, event.urgent ?? []);
     case 'cancel_requested':
       return state.asked ? state : { ...state, asked: { end: userCancel(state), atMs: event.atMs } };
     case 'end_decided':
@@ -106,6 +108,7 @@ function drained(state: TurnState, inputs: number, outcome: SampleOutcome): Turn
 function rested(state: TurnState): TurnState {
   switch (state.phase.kind) {
     case 'resting':
+      if (cutsRest(state)) return { ...cutShort(state), phase: { kind: 'ready' } };
       return { ...state, phase: { kind: 'ready' }, transition: afterRest(state.phase.cause) };
     case 'compaction_resting':
       return { ...state, phase: { kind: 'compacting', cause: state.phase.cause } };
@@ -124,7 +127,7 @@ function sampled(state: TurnState, outcome: SampleOutcome, dice: number): TurnSt
     case 'reply':
       return replied(succeeded({ ...state, usage: addUsage(state.usage, outcome.usage) }, outcome.empty), outcome);
     case 'cut':
-      return { ...state, usage: addUsage(state.usage, outcome.usage), transition: 'continued' };
+      return cutShort({ ...state, usage: addUsage(state.usage, outcome.usage) });
     case 'needs_compaction':
       return needsCompaction(state);
     case 'no_room':
@@ -140,6 +143,12 @@ function sampled(state: TurnState, outcome: SampleOutcome, dice: number): TurnSt
     default:
       return afterFailure({ ...state, usage: addUsage(state.usage, outcome.usage) }, outcome, dice);
   }
+}
+
+/** The turn ends on a cancel; on a message it goes on with another request, so troubles on the way are forgotten. */
+function cutShort(state: TurnState): TurnState {
+  if (state.asked) return { ...state, transition: 'continued' };
+  return { ...resampling(state, 'message_cut_in'), tries: resampledTries(state.tries) };
 }
 
 /** An empty reply is none: what may happen once until a success is not given back. */

@@ -1,5 +1,6 @@
 import type { End } from './ends.ts';
-import { FRESH_TRIES, type Phase, type Transition, type TurnState } from './turn-state.ts';
+import { FRESH_TRIES, type Phase, type TurnState } from './turn-state.ts';
+import type { Transition } from './transition.ts';
 
 /** Round once more after a sample that succeeded: what a sample may spend is given back. */
 export function goingOn(state: TurnState, transition: Transition): TurnState {

@@ -6,7 +6,7 @@ import type { InputKind } from './inputs.ts';
 import type { ProviderFailure, Usage } from './sample-outcome.ts';
 import type { SessionEvent } from './session-events.ts';
 import type { CallStatus, Effect } from './tools.ts';
-import type { Transition } from './turn-state.ts';
+import type { Transition } from './transition.ts';
 
 /** Which of the five layers an event belongs to; each ends on its own. */
 export type Layer = 'stream' | 'batch' | 'turn' | 'driver' | 'goal';
@@ -163,7 +163,8 @@ export type JournalEvent =
   | {
       readonly kind: 'stop_gate.answered';
       readonly layer: 'turn';
-      readonly answer: StopVerdict['kind'];
+      /** `cut`: a message that could not wait came before one. */
+      readonly answer: StopVerdict['kind'] | 'cut';
       /** Which ask of the turn it was. */
       readonly asks: number;
       /** The hook that blocked or stopped. */

@@ -6,15 +6,8 @@ import { mayRaise, outputCap } from './output-cap.ts';
 import { noProgress } from './stationarity.ts';
 import { POLICY } from './policy.ts';
 import { stopGateCount } from './stop-gate.ts';
-import {
-  type AskedEnd,
-  type BatchCall,
-  callsOf,
-  type Phase,
-  type Reminder,
-  type Transition,
-  type TurnState,
-} from './turn-state.ts';
+import { type AskedEnd, type BatchCall, callsOf, type Phase, type Reminder, type TurnState } from './turn-state.ts';
+import type { Transition } from './transition.ts';
 
 /** What the loop does next, as a value. */
 export type Step =

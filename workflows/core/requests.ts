@@ -2,7 +2,8 @@ import type { CompactionCause } from './compact-outcome.ts';
 import type { Answered } from './ending-checks/structured-output.ts';
 import type { End } from './ends.ts';
 import type { Effect } from './tools.ts';
-import type { Reminder, Transition } from './turn-state.ts';
+import type { Reminder } from './turn-state.ts';
+import type { Transition } from './transition.ts';
 
 /** Which engine run asks; the store's fence reads it, the workflow never branches on it. */
 export interface RunIdentity {
@@ -11,9 +12,13 @@ export interface RunIdentity {
   readonly isReset: boolean;
 }
 
+/** `ask`; or, where an attempt was cut and has not told what became of it: settle that, and ask nobody. */
+export type Purpose = 'ask' | 'settle';
+
 /** What one `sample` activity is given: references and numbers only. */
 export interface SampleRequest {
   readonly fence: RunIdentity;
+  readonly purpose: Purpose;
   readonly agent: string;
   readonly tools: string;
   readonly step: number;
@@ -84,6 +89,7 @@ export interface WaitRequest {
 /** Asks the stop gate whether the turn may end on its last reply. */
 export interface StopGateRequest {
   readonly fence: RunIdentity;
+  readonly purpose: Purpose;
   /** The reply. */
   readonly head: string;
   /** Which ask of the turn this is, from 1. */
@@ -96,6 +102,8 @@ export interface StopGateRequest {
 export interface DecisionRequest {
   readonly fence: RunIdentity;
   readonly approval: string;
+  /** A message that could not wait: where nobody has answered yet, it is the answer. */
+  readonly message: string | null;
 }
 
 /** Takes a call back that a cancel cut in the middle. */

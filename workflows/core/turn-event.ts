@@ -34,7 +34,8 @@ export type TurnEvent = { readonly atMs: number } & (
   /** What a cancel cut was taken back, as far as it could be in time. */
   | { readonly kind: 'undo_over' }
   | { readonly kind: 'rested' }
-  | { readonly kind: 'inputs_arrived'; readonly inputs: readonly string[] }
+  /** `urgent`: those of them that can't wait for the next safe point. */
+  | { readonly kind: 'inputs_arrived'; readonly inputs: readonly string[]; readonly urgent?: readonly string[] }
   | { readonly kind: 'cancel_requested' }
   /** The turn ends so: whatever still comes back changes nothing any more. */
   | { readonly kind: 'end_decided'; readonly end: End }

@@ -20,6 +20,7 @@ import {
   type StopGateCount,
   type TargetState,
 } from './turn-counters.ts';
+import type { Transition } from './transition.ts';
 import type { TurnRules } from './turn-rules.ts';
 
 /**
@@ -61,35 +62,6 @@ export type Phase =
   /** The model is done, and whoever may object is asked; without objection the turn ends with `end`. */
   | { readonly kind: 'stop_gate'; readonly end: End }
   | { readonly kind: 'ending'; readonly end: End };
-
-/** Why the loop goes round once more; recorded with each sample. */
-export type Transition =
-  | 'opened'
-  | 'carried_call'
-  | 'continued'
-  | 'tool_results'
-  | 'input_arrived'
-  | 'retry_after_failure'
-  | 'retry_after_outage'
-  | 'model_switched'
-  | 'output_cap_raised'
-  | 'output_cap_refused'
-  | 'output_continued'
-  | 'answer_cut'
-  | 'resampled_empty'
-  | 'resampled_doom_loop'
-  | 'stop_gate'
-  | 'nudged_empty'
-  | 'calls_missing'
-  | 'structured_retry'
-  | 'contract_rerun'
-  | 'todo_nudge'
-  | 'token_target'
-  | 'compacted'
-  | 'overflow_compacted'
-  /** A compaction was tried in vain, and there is room all the same. */
-  | 'not_compacted'
-  | 'images_stripped';
 
 /** Fixed sentences that the runtime itself may put before the model, by code. */
 export type Reminder =
@@ -156,6 +128,8 @@ export interface TurnState {
   readonly unappendedResults: number;
   /** Inputs that the next commit appends, first in first out. */
   readonly inbox: readonly string[];
+  /** Every message that could not wait, heard in this turn; absent until one comes. */
+  readonly urgent?: readonly string[];
   readonly reminders: readonly Reminder[];
   readonly rules: TurnRules;
   readonly limits: Limits;

@@ -158,7 +158,8 @@ describe('while a turn runs', () => {
       .update(input)
       .set({ message: 'm' })
       .where(inArray(input.id, joins.slice(0, 2)));
-    expect(await next(at.db, session, open)).toMatchObject({ forward: joins.slice(2) });
+    const now = await send(at.db, session, 'send_now');
+    expect(await next(at.db, session, open)).toMatchObject({ forward: [...joins.slice(2), now], urgent: [now] });
     for (const id of joins)
       expect(await status(id)).toMatchObject({ status: 'forwarded', turn: open, dispatchedAt: expect.any(Date) });
     for (const id of waits)

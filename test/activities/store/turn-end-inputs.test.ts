@@ -86,9 +86,18 @@ test.each<[string, Partial<CancelRequest>]>([
   expect((await inputOf(steer!)).status).toBe('queued');
 });
 
-test('inputs of the queue are not touched', async () => {
-  const on = await seedTurn(at.db);
-  const [prompt, steer] = [await send(at.db, on.session, 'prompt'), await send(at.db, on.session, 'steer')];
-  await end(at.db, on, CANCELLED);
-  for (const waiting of [prompt, steer]) expect((await inputOf(waiting)).status).toBe('queued');
-});
+// Whether the driver has handed a message over yet is no concern of whoever sent it.
+test.each([
+  ['a person’s cancel drops', CANCELLED, ['queued', 'queued', 'dropped_by_cancel', 'dropped_by_cancel']],
+  ['any other end keeps', COMPLETED, ['queued', 'queued', 'queued', 'queued']],
+] as const)(
+  '%s what was said to the turn and not handed over; prompts and call-backs stay',
+  async (_, how, expected) => {
+    const on = await seedTurn(at.db);
+    const waiting: string[] = [];
+    for (const kind of ['prompt', 'call_back', 'steer', 'send_now'] as const)
+      waiting.push(await send(at.db, on.session, kind));
+    await end(at.db, on, how);
+    expect(await Promise.all(waiting.map(async (id) => (await inputOf(id)).status))).toEqual(expected);
+  },
+);

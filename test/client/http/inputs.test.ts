@@ -44,6 +44,16 @@ describe('what goes well', () => {
       { id: 'in_1', session: 'ses_1', isNew: false },
     ],
     [
+      'what can’t wait',
+      'send',
+      { kind: 'accepted', input: 'in_1', session: 'ses_1', isNew: true },
+      '/v1/sessions/ses_1/inputs',
+      send('POST', { text: 'stop that', mode: 'send_now' }),
+      ['default', 'ses_1', { text: 'stop that', mode: 'send_now', by: 'api' }],
+      201,
+      { id: 'in_1', session: 'ses_1', isNew: true },
+    ],
+    [
       'the queue',
       'inputs',
       { inputs: [], next: '7' },

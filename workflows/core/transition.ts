@@ -1,0 +1,30 @@
+/** Why the loop goes round once more; recorded with each sample. */
+export type Transition =
+  | 'opened'
+  | 'carried_call'
+  | 'continued'
+  | 'tool_results'
+  | 'input_arrived'
+  /** A message that could not wait has cut a stream or a rest short. */
+  | 'message_cut_in'
+  | 'retry_after_failure'
+  | 'retry_after_outage'
+  | 'model_switched'
+  | 'output_cap_raised'
+  | 'output_cap_refused'
+  | 'output_continued'
+  | 'answer_cut'
+  | 'resampled_empty'
+  | 'resampled_doom_loop'
+  | 'stop_gate'
+  | 'nudged_empty'
+  | 'calls_missing'
+  | 'structured_retry'
+  | 'contract_rerun'
+  | 'todo_nudge'
+  | 'token_target'
+  | 'compacted'
+  | 'overflow_compacted'
+  /** A compaction was tried in vain, and there is room all the same. */
+  | 'not_compacted'
+  | 'images_stripped';
