@@ -48,7 +48,7 @@ it('a write that the store refuses ends the turn ERROR/storage, be it what came 
     endReason: 'ERROR',
     endDetail: 'context_unusable',
     endDecidedBy: 'runtime',
-    endSignal: { name: 'fault', type: 'context.broken' },
+    endSignal: { name: 'fault', type: 'context.missing_parent' },
     endPhase: 'sampling',
   });
   expect(talk.requestsOf(at.provider, 'be good')).toHaveLength(1);
