@@ -14,6 +14,13 @@ import type {
 import { stopAgents } from './agents/cascade.ts';
 import type { Deps } from './deps.ts';
 import { toFailure } from './failures.ts';
+import { checkGoal, type JudgedTurnRequest } from './goal/check-goal.ts';
+import { directGoal, type DirectGoalRequest } from './goal/direct-goal.ts';
+import { fireWake, type FireRequest } from './goal/fire-wake.ts';
+import { goalStopGate } from './goal/goal-stop-gate.ts';
+import { doubtGoal, type DoubtGoalRequest, judgeGoal, type JudgeGoalRequest } from './goal/judge-goal.ts';
+import { type GoalLookRequest, loadGoal, lookGoal } from './goal/look-goal.ts';
+import { recordGoal, type RecordGoalRequest } from './goal/record-goal.ts';
 import { beating } from './heartbeat.ts';
 import { recoverTurn } from './recovery/recover-turn.ts';
 import { sweep } from './recovery/sweep.ts';
@@ -64,6 +71,15 @@ export function createActivities(deps: Deps) {
     ),
     cancelTurnOfSession: short('cancelTurnOfSession', cancelTurnOfSession),
     hasEnded: short<[string], boolean>('hasEnded', hasEnded),
+    loadGoal: short<[string], Awaited<ReturnType<typeof loadGoal>>>('loadGoal', loadGoal),
+    lookGoal: short<[GoalLookRequest], Awaited<ReturnType<typeof lookGoal>>>('lookGoal', lookGoal),
+    recordGoal: short<[RecordGoalRequest], void>('recordGoal', recordGoal),
+    directGoal: short<[DirectGoalRequest], Awaited<ReturnType<typeof directGoal>>>('directGoal', directGoal),
+    fireWake: short<[FireRequest], void>('fireWake', fireWake),
+    checkGoal: short<[JudgedTurnRequest], Awaited<ReturnType<typeof checkGoal>>>('checkGoal', checkGoal),
+    judgeGoal: short<[JudgeGoalRequest], Awaited<ReturnType<typeof judgeGoal>>>('judgeGoal', judgeGoal),
+    doubtGoal: short<[DoubtGoalRequest], Awaited<ReturnType<typeof doubtGoal>>>('doubtGoal', doubtGoal),
+    goalStopGate: short<[JudgedTurnRequest], Awaited<ReturnType<typeof goalStopGate>>>('goalStopGate', goalStopGate),
     recoverTurn: short<[string], Awaited<ReturnType<typeof recoverTurn>>>('recoverTurn', recoverTurn),
     sweep: short<[string | null], Awaited<ReturnType<typeof sweep>>>('sweep', sweep),
   };

@@ -8,6 +8,7 @@ import { storeCancel } from '../activities/store/intake.ts';
 import { cancel, session } from '../activities/store/schema.ts';
 import type { ClientEngine } from './engine.ts';
 import { EngineAway, onStore } from './faults.ts';
+import { orderGoal } from './goals.ts';
 import { type FoundJob, findJob } from './read-jobs.ts';
 
 export interface CancelJob {
@@ -39,11 +40,23 @@ export async function cancelJob(
   for (;;) {
     const found = await onStore(() => findJob(deps.db, at.tenant, at.job));
     if (!found) return null;
+    if (found.job.goal) return await cancelGoalOf(deps, at.tenant, found.job.goal.id, { ...request, id });
     const answer = await tryCancel(deps, found, { ...request, id: `${found.job.session}/${id}` });
     if (answer !== 'look_again') return answer;
     if (Date.now() > giveUpAt) throw new EngineAway();
     await sleep(LOOK_AGAIN_MS);
   }
+}
+
+/** A job with a goal ends with it, and the goal takes the round that waits or runs with it. */
+async function cancelGoalOf(
+  deps: CancelDeps,
+  tenant: string,
+  goal: string,
+  { id, by, why }: CancelJob,
+): Promise<CancelledJob> {
+  const answer = await orderGoal(deps, { tenant, goal }, { id: `job/${id}`, kind: 'cancel', by, why });
+  return answer?.kind === 'done' ? 'took_request' : 'already_ended';
 }
 
 async function tryCancel(

@@ -9,14 +9,21 @@ import {
 import {
   answerWaits,
   approvalAnswered,
+  type GoalArgs,
+  goalCommand,
+  goalWorkflowId,
   look,
   type SessionArgs,
   sessionWorkflowId,
   turnState,
   turnWorkflowId,
+  type WakeArgs,
 } from '../workflows/messages.ts';
+import type { GoalCommand } from '../workflows/core/goal/goal-event.ts';
 import type { TurnState } from '../workflows/core/turn-state.ts';
+import type { GoalSchedule } from '../activities/store/schema.ts';
 import { EngineAway } from './faults.ts';
+import { changeSchedule, createSchedule } from './goal-schedules.ts';
 
 export const ANSWER_LIMIT_MS = 5_000;
 
@@ -52,6 +59,13 @@ export interface ClientEngine {
   workersOn(taskQueue: string): Promise<number>;
   /** Tells a turn that an approval has its answer. False: it does not wait for it, not yet or not any more. */
   approvalAnswered(turn: string, approval: string): Promise<boolean>;
+  /** Tells a goal that something for it lies in the store, starting its workflow where it is not running. */
+  lookGoal(goal: string): Promise<void>;
+  /** The status that a command has brought about; null where the goal has come to its end. */
+  commandGoal(goal: string, command: GoalCommand): Promise<string | null>;
+  /** Has a goal fired at these times; a Schedule that is there already stays. */
+  schedule(args: WakeArgs, schedule: GoalSchedule): Promise<void>;
+  changeSchedule(goal: string, change: 'pause' | 'resume' | 'cancel'): Promise<boolean>;
   check(): Promise<void>;
 }
 
@@ -92,11 +106,48 @@ export function clientEngine(client: Client, taskQueue: string, limitMs: number)
         return true;
       }
     },
+    lookGoal: (goal) => ask(() => signalGoal(client, taskQueue, goal)),
+    commandGoal: (goal, command) => commandGoal(client, taskQueue, ask, goal, command),
+    schedule: (args, schedule) => ask(() => createSchedule(client, taskQueue, args, schedule)),
+    changeSchedule: (goal, change) => ask(() => changeSchedule(client, goal, change)),
     async check() {
       const { namespace } = client.options;
       await ask(() => client.workflowService.describeNamespace({ namespace }));
     },
   };
+}
+
+async function signalGoal(client: Client, taskQueue: string, goal: string): Promise<void> {
+  const args: GoalArgs = { goal, opened: null };
+  await client.workflow.signalWithStart('goalWorkflow', {
+    workflowId: goalWorkflowId(goal),
+    taskQueue,
+    args: [args],
+    signal: look,
+    workflowTaskTimeout: '10s',
+    staticSummary: `goal ${goal}`,
+  });
+}
+
+async function commandGoal(
+  client: Client,
+  taskQueue: string,
+  ask: Ask,
+  goal: string,
+  command: GoalCommand,
+): Promise<string | null> {
+  const tell = () =>
+    ifKnown(ask, () => client.workflow.getHandle(goalWorkflowId(goal)).executeUpdate(goalCommand, { args: [command] }));
+  try {
+    const answer = await tell();
+    if (answer !== null) return answer;
+    // The engine has lost it, or it has just ended: it begins where the store has it, and answers for itself.
+    await ask(() => signalGoal(client, taskQueue, goal));
+    return await tell();
+  } catch (error) {
+    if (error instanceof WorkflowUpdateFailedError) return null;
+    throw error instanceof WorkflowUpdateRPCTimeoutOrCancelledError ? new EngineAway(error) : error;
+  }
 }
 
 /** `TASK_QUEUE_TYPE_WORKFLOW` of temporal/api/enums/v1/task_queue.proto. */

@@ -84,8 +84,8 @@ async function look(
   if (events.length === AT_ONCE) return { items, more: true, end: null };
   if (!isAtRest(job.state)) return { items: [...items, ...(await live.read(db))], more: false, end: null };
   const text = await lastWords(db, head);
-  const { id, state, turn: turnId, end, dropped } = job;
-  return { items, more: false, end: { job: id, state, turn: turnId, end, dropped, text } };
+  const { id, state, turn: turnId, end, dropped, goal } = job;
+  return { items, more: false, end: { job: id, state, turn: turnId, end, dropped, goal, text } };
 }
 
 async function unlessAway<T>(work: () => Promise<T>): Promise<T | null> {

@@ -4,6 +4,8 @@ export type { CostReport, UsageSum } from './cost.ts';
 export type { EngineState } from './engine.ts';
 export { BadPosition, EngineAway, SessionArchived, StoreAway } from './faults.ts';
 export type { FollowRequest, RunEvent } from './follow.ts';
+export type { CreatedGoal, Goal, GoalOrder, GoalWithWakes, NewGoalRequest, OrderAnswer, WakeRequest } from './goals.ts';
+export type { BudgetWish, GoalWish } from '../activities/store/goal-plan.ts';
 export type { CallText, TextEvent } from './hydrate.ts';
 export type {
   InputAnswer,
@@ -20,6 +22,7 @@ export type { MessageList, MessagePage, ShownMessage } from './messages.ts';
 export type { OutsideEvent, ReportedEvent } from './outside-events.ts';
 export type { PlanState } from './plan.ts';
 export type { JobPage, ListRequest } from './read-jobs.ts';
+export type { RecurringGoal } from './recurring.ts';
 export { createRuns, type JobWithResult, type OpenJob, type Runs, type RunsOptions } from './runs.ts';
 export type {
   ForkSession,

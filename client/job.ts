@@ -51,6 +51,13 @@ export interface Job {
   readonly end: JobTurnEnd | null;
   /** Set for a job that was taken back before it began or went on by itself, or kept back by a hook. */
   readonly dropped: Dropped | null;
+  /** The goal that it came with, and how that stands; the job is done when the goal is. */
+  readonly goal: JobGoal | null;
+}
+
+export interface JobGoal {
+  readonly id: string;
+  readonly status: string;
 }
 
 /** A job that came to rest: nothing happens to it by itself any more. */
@@ -60,6 +67,7 @@ export interface JobEnd {
   readonly turn: string | null;
   readonly end: JobTurnEnd | null;
   readonly dropped: Dropped | null;
+  readonly goal: JobGoal | null;
   /** The model's last words, where it had some. */
   readonly text: string | null;
 }
@@ -87,6 +95,15 @@ export function jobStateOf({ turn, next }: JobFacts): JobState {
       return 'done';
   }
 }
+
+/** It goes on by itself while its goal does, and is done when that one is final. */
+export function goalJobState(status: string): JobState {
+  if (status === 'complete' || status === 'cancelled') return 'done';
+  return WAITS_FOR_SOMEBODY.test(status) ? 'blocked' : 'running';
+}
+
+/** The same pattern stands in read-jobs.ts, for SQL. */
+export const WAITS_FOR_SOMEBODY = /^(paused\((user|no_progress|refusal)\)|blocked|budget_limited)/;
 
 export function isAtRest(state: JobState): boolean {
   return state !== 'queued' && state !== 'running';

@@ -1,10 +1,18 @@
 import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Db } from '../activities/store/database.ts';
-import { agent, input, job, message, session, turn } from '../activities/store/schema.ts';
+import { agent, goal, input, job, message, session, turn } from '../activities/store/schema.ts';
 import type { ANSWER_TOOL } from '../workflows/core/ending-checks/structured-output.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
-import { type Dropped, type Job, type JobState, type JobTurnEnd, jobStateOf } from './job.ts';
+import {
+  type Dropped,
+  type Job,
+  type JobState,
+  type JobTurnEnd,
+  goalJobState,
+  jobStateOf,
+  WAITS_FOR_SOMEBODY,
+} from './job.ts';
 
 export interface ListRequest {
   readonly cursor?: string | undefined;
@@ -26,6 +34,10 @@ const continuation = alias(input, 'continuation');
 
 /** jobStateOf, said in SQL. */
 const stateSql = sql<JobState>`case
+  when ${goal.status} is not null and (${turn.id} is not null or ${input.status} = 'withdrawn') then case
+    when ${goal.isFinal} then 'done'
+    when ${goal.status} ~ ${WAITS_FOR_SOMEBODY.source} then 'blocked'
+    else 'running' end
   when ${turn.id} is null and ${input.status} in ('queued', 'forwarded') then 'queued'
   when ${turn.id} is null then 'done'
   when ${continuation.status} in ('queued', 'forwarded') then 'running'
@@ -46,11 +58,12 @@ function isJobId(id: string): boolean {
 
 function selectJobs(db: Db) {
   return db
-    .select({ job, input, turn, continuation, stream: session.stream, agent: agent.name, sortTime })
+    .select({ job, input, turn, goal: goal.status, continuation, stream: session.stream, agent: agent.name, sortTime })
     .from(job)
     .innerJoin(input, eq(input.id, job.input))
     .innerJoin(session, eq(session.id, job.session))
     .innerJoin(agent, eq(agent.hash, session.agent))
+    .leftJoin(goal, eq(goal.id, job.goal))
     .leftJoin(turn, newestTurn)
     .leftJoin(continuation, eq(continuation.continues, turn.id))
     .$dynamic();
@@ -140,6 +153,11 @@ async function messageOf(db: Db, hash: string): Promise<typeof message.$inferSel
 /** The tool that hands in structured answers. */
 const HANDS_IN: typeof ANSWER_TOOL = 'StructuredOutput';
 
+function stateOf(row: JobRow, end: JobTurnEnd | null, next: ReturnType<typeof nextOf>): JobState {
+  if (row.goal !== null && (row.turn || row.input.status === 'withdrawn')) return goalJobState(row.goal);
+  return jobStateOf(row.turn ? { turn: { end }, next: next?.status ?? null } : { turn: null, next: row.input.status });
+}
+
 function toJob(row: JobRow): Job {
   const end = row.turn ? endOf(row.turn) : null;
   const next = nextOf(row);
@@ -148,13 +166,12 @@ function toJob(row: JobRow): Job {
     session: row.job.session,
     agent: row.agent,
     ticket: row.job.ticket,
-    state: jobStateOf(
-      row.turn ? { turn: { end }, next: next?.status ?? null } : { turn: null, next: row.input.status },
-    ),
+    state: stateOf(row, end, next),
     createdAt: row.job.createdAt.toISOString(),
     turn: row.turn?.id ?? null,
     end,
     dropped: next && droppedOf(next),
+    goal: row.job.goal !== null && row.goal !== null ? { id: row.job.goal, status: row.goal } : null,
   };
 }
 

@@ -14,6 +14,22 @@ import { type CancelJob, type CancelledJob, cancelJob } from './cancel.ts';
 import { type CostReport, costOf, costOfInput } from './cost.ts';
 import { ANSWER_LIMIT_MS, clientEngine, type ClientEngine, type EngineState } from './engine.ts';
 import { EngineAway, onStore } from './faults.ts';
+import {
+  type CreatedGoal,
+  createGoal,
+  type Goal,
+  type GoalOrder,
+  type GoalWithWakes,
+  listGoals,
+  type NewGoalRequest,
+  type OrderAnswer,
+  orderGoal,
+  showGoal,
+  wakeGoal,
+  type WakeRequest,
+} from './goals.ts';
+import type { StoredWake } from '../activities/store/wakes.ts';
+import { type RecurringGoal, showRecurring } from './recurring.ts';
 import { type PlanState, planSession } from './plan.ts';
 import { type FollowRequest, followJob, type RunEvent } from './follow.ts';
 import { type InputRuns, inputRuns } from './inputs.ts';
@@ -74,6 +90,15 @@ export interface Runs extends InputRuns, SessionRuns {
   ): Promise<PlanState | null>;
   /** Reports an event to a session (or to that of a job): it ends every open wait for its name. Throws SessionArchived. */
   report(tenant: string, sessionOrJob: string, event: OutsideEvent): Promise<ReportedEvent | null>;
+  createGoal(request: NewGoalRequest): Promise<CreatedGoal>;
+  goal(tenant: string, goal: string): Promise<GoalWithWakes | null>;
+  /** A recurring goal and its firings. */
+  recurring(tenant: string, goal: string): Promise<RecurringGoal | null>;
+  /** Newest first; `open`: those that are not final. */
+  goals(tenant: string, request?: { readonly open?: boolean | undefined }): Promise<readonly Goal[]>;
+  /** Pauses, resumes, edits or cancels a goal; the answer is the status it has then. */
+  orderGoal(tenant: string, goal: string, order: GoalOrder): Promise<OrderAnswer | null>;
+  wakeGoal(tenant: string, goal: string, request: WakeRequest): Promise<StoredWake | null>;
   ps(tenant: string): Promise<readonly OpenJob[]>;
   /** Throws StoreAway or EngineAway where one of the two does not answer. */
   check(): Promise<void>;
@@ -111,6 +136,12 @@ export function createRuns(options: RunsOptions): Runs {
     report: (tenant, of, event) => reportEvent({ db, engine }, { tenant, of }, event),
     ...inputRuns({ db, engine }),
     ...sessionRuns(db),
+    createGoal: (request) => createGoal({ db, engine, catalogue }, request),
+    goal: (tenant, id) => onStore(() => showGoal(db, tenant, id)),
+    recurring: (tenant, id) => onStore(() => showRecurring(db, tenant, id)),
+    goals: (tenant, request) => onStore(() => listGoals(db, tenant, request)),
+    orderGoal: (tenant, id, order) => orderGoal({ db, engine }, { tenant, goal: id }, order),
+    wakeGoal: (tenant, id, request) => wakeGoal({ db, engine, catalogue }, { tenant, goal: id }, request),
     async ps(tenant) {
       const jobs = await onStore(() => openJobs(db, tenant));
       const sessions = jobs.map(({ session }) => session);

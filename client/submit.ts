@@ -1,10 +1,11 @@
 import { and, eq } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
 import { contentHash, storable } from '../activities/store/hash.ts';
-import { markDispatched, storeJob, type SubmitResult, type Workspace } from '../activities/store/intake.ts';
+import { goalIdOf, markDispatched, storeJob, type SubmitResult, type Workspace } from '../activities/store/intake.ts';
 import { job, type StoredAgent } from '../activities/store/schema.ts';
 import type { ClientEngine } from './engine.ts';
 import { onStore } from './faults.ts';
+import { type GoalWish, planGoal } from '../activities/store/goal-plan.ts';
 
 /** What a submitter may name; the config fills it. */
 export interface Catalogue {
@@ -34,6 +35,8 @@ export interface Submission {
   readonly maxUsd?: number | undefined;
   /** JSON Schema of an object that the answer has to fit; the agent's own if left out. */
   readonly outputSchema?: Readonly<Record<string, unknown>> | undefined;
+  /** The job is done when this goal is; its objective is the text if left out. */
+  readonly goal?: (GoalWish & { readonly objective?: string | undefined }) | undefined;
   /** Who hands it in; not part of the body. */
   readonly sender?: string | undefined;
 }
@@ -69,6 +72,7 @@ export async function submitJob(deps: SubmitDeps, submission: Submission): Promi
       return { kind: 'conflict', job: stored.job };
     case 'accepted':
       await deps.engine.look(stored.session);
+      if (submission.goal) await deps.engine.lookGoal(goalIdOf(stored.job));
       // Not marked means told once more by the sweeper, which changes nothing.
       await markDispatched(deps.db, [stored.input]).catch(() => {});
       return { kind: 'accepted', job: stored.job, session: stored.session, isNew: stored.isNew };
@@ -95,6 +99,7 @@ async function store({ db, catalogue }: SubmitDeps, submission: Submission): Pro
     maxUsd,
     ...(plan ? { plan } : {}),
     ...(outputSchema ? { outputSchema } : {}),
+    ...(submission.goal ? { goal: submission.goal } : {}),
   };
   const fingerprint = contentHash(body);
   // A repeat is answered before anything is judged: the config may have changed since.
@@ -106,11 +111,15 @@ async function store({ db, catalogue }: SubmitDeps, submission: Submission): Pro
   if (budget.kind === 'budget_refused') return budget;
   const schema = outputSchema ? catalogue.outputSchema(outputSchema) : null;
   if (schema?.ok === false) return { kind: 'schema_refused', why: schema.why };
+  const planned = submission.goal ? planGoal(budget.agent, submission.goal) : null;
+  if (planned?.kind === 'refused') return { kind: 'budget_refused', why: planned.why };
   const found = catalogue.workspace(submission.workspace, contentHash([tenant, key]));
   if (!found.ok) return { kind: 'workspace_refused', why: found.why };
   const ticket = submission.ticket === undefined ? null : storable(submission.ticket);
   const { workspace } = found;
-  const facts = { fingerprint, agent: budget.agent, workspace, text, ticket, outputSchema, plan };
+  const objective = submission.goal?.objective ?? text;
+  const goal = planned ? { ...planned.goal, objective } : undefined;
+  const facts = { fingerprint, agent: budget.agent, workspace, text, ticket, outputSchema, plan, goal };
   return await storeJob(db, { tenant, key, ...facts, sender: sender ?? null });
 }
 

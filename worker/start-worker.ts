@@ -84,8 +84,10 @@ function onFiles({
   gate,
   settleApproval,
   stopGate,
-}: Activities): Pick<Activities, 'runTool' | 'gate' | 'settleApproval' | 'stopGate'> {
-  return { runTool, gate, settleApproval, stopGate };
+  checkGoal,
+  goalStopGate,
+}: Activities): Pick<Activities, 'runTool' | 'gate' | 'settleApproval' | 'stopGate' | 'checkGoal' | 'goalStopGate'> {
+  return { runTool, gate, settleApproval, stopGate, checkGoal, goalStopGate };
 }
 
 /** Measured: see docs/decisions; the heartbeat throttle bounds how late a cancel arrives. */

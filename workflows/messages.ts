@@ -1,4 +1,6 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
+import type { GoalCommand } from './core/goal/goal-event.ts';
+import type { GoalState } from './core/goal/goal-state.ts';
 import type { TurnState } from './core/turn-state.ts';
 
 /** What one turn is given; also what it hands to itself when it continues as new. */
@@ -18,7 +20,37 @@ export interface SessionArgs {
   readonly session: string;
 }
 
-/** Something for this session lies in the store: look. Carries nothing, so it can't be lost or doubled. */
+/** A goal as its workflow carries it. */
+export interface OpenedGoal {
+  readonly session: string;
+  /** Task queue of the worker that has the session's files. */
+  readonly workspaceQueue: string;
+  readonly state: GoalState;
+}
+
+export interface GoalArgs {
+  readonly goal: string;
+  /** Null: it begins, and looks into the store how it stands. */
+  readonly opened: OpenedGoal | null;
+}
+
+/** What a Schedule fires: a recurring goal begins a round of its own, another one is woken. */
+export interface WakeArgs {
+  readonly target: 'template' | 'goal';
+  readonly id: string;
+}
+
+/** Pause, resume, cancel or edit, answered with the status that the goal has then; refused once it is final. */
+export const goalCommand = defineUpdate<string, [GoalCommand]>('goalCommand');
+
+/** The goal's whole state: references and counters, no text. Null until it is known. */
+export const goalState = defineQuery<GoalState | null>('state');
+
+export function goalWorkflowId(goal: string): string {
+  return `goal/${goal}`;
+}
+
+/** Something for this session or goal lies in the store: look. Carries nothing, so it can't be lost or doubled. */
 export const look = defineSignal('look');
 
 /** Ids of inputs that join the running turn at its next safe point, and which of them can't wait for it. */

@@ -186,11 +186,11 @@ async function finish(turn: Turn, end: End): Promise<void> {
     showEnd(end);
     throw turnFailure(`turn.${end.detail}`);
   }
-  const { step } = turn.state();
+  const { step, runningMs } = turn.state();
   const marks = { answer: answered(turn.state(), end), contract: contractMark(turn.state()) };
   await CancellationScope.nonCancellable(async () => {
     try {
-      await store.endTurn({ fence: fenceOf(turn.args), end, step, ...marks });
+      await store.endTurn({ fence: fenceOf(turn.args), end, step, runningMs, ...marks });
     } catch (error) {
       const heard = eventOfFailure(error);
       throw turnFailure(heard.type);

@@ -1,5 +1,8 @@
 import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
 import type { End } from './core/ends.ts';
+import { limitWords } from './core/goal/goal-limits.ts';
+import type { GoalState } from './core/goal/goal-state.ts';
+import { nameOf } from './core/goal/moving.ts';
 import type { TurnState } from './core/turn-state.ts';
 import { waitCode, waitCodeOfEnd, type WaitingFor, waitingFor } from './core/waiting.ts';
 
@@ -25,6 +28,16 @@ export function showEnd(end: End): void {
     PawlWaitingFor: code === null ? [] : [code],
   });
   setCurrentDetails(`Ended ${end.reason}/${end.detail}, decided by ${end.decidedBy}.`);
+}
+
+/** Shows operators how a goal stands, where that has changed; `shown` is what is shown now, the new one is returned. */
+export function showGoal(shown: string | null, state: GoalState): string {
+  const name = nameOf(state.status);
+  const now = `${name} ${state.rounds}`;
+  if (now === shown) return now;
+  if (name !== shown?.split(' ')[0]) upsertSearchAttributes({ PawlGoalStatus: [name] });
+  setCurrentDetails(`Goal is ${name}, round ${state.rounds}; ${limitWords(state)}.`);
+  return now;
 }
 
 function waitSentence(wait: WaitingFor): string {

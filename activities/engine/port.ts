@@ -19,4 +19,6 @@ export interface Engine {
   answerWaits(workflowId: string, approval: string): Promise<void>;
   /** Tells a session that something for it lies in the store, starting its workflow where it is not running. */
   look(session: string): Promise<void>;
+  /** The same for a goal. */
+  lookGoal(goal: string): Promise<void>;
 }

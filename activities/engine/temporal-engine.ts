@@ -1,6 +1,13 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { temporal } from '@temporalio/proto';
-import { answerWaits, look, type SessionArgs, sessionWorkflowId } from '../../workflows/messages.ts';
+import {
+  answerWaits,
+  type GoalArgs,
+  goalWorkflowId,
+  look,
+  type SessionArgs,
+  sessionWorkflowId,
+} from '../../workflows/messages.ts';
 import type { Engine, WorkflowFate } from './port.ts';
 
 type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
@@ -35,6 +42,7 @@ export function temporalEngine(client: Client, taskQueue: string): Engine {
     },
     fateOf: (workflowId) => fateOf(client, workflowId),
     look: (session) => signalSession(client, taskQueue, session),
+    lookGoal: (goal) => signalGoal(client, taskQueue, goal),
   };
 }
 
@@ -46,6 +54,19 @@ export async function signalSession(client: Client, taskQueue: string, session: 
     taskQueue,
     args: [args],
     signal: look,
+  });
+}
+
+/** Signals a goal's workflow, starting it first where it is not running: it finds in the store how it stands. */
+export async function signalGoal(client: Client, taskQueue: string, goal: string): Promise<void> {
+  const args: GoalArgs = { goal, opened: null };
+  await client.workflow.signalWithStart('goalWorkflow', {
+    workflowId: goalWorkflowId(goal),
+    taskQueue,
+    args: [args],
+    signal: look,
+    workflowTaskTimeout: '10s',
+    staticSummary: `goal ${goal}`,
   });
 }
 

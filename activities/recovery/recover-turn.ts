@@ -29,6 +29,7 @@ export async function recoverTurn(deps: Deps, id: string): Promise<Recovered> {
   const facts: EndFacts = {
     end: endOf(fate),
     step: await stepsOf(deps, id),
+    runningMs: null,
     author: fate.kind === 'terminated' ? { by: fate.by, why: fate.why } : { by: null, why: null },
     recordedBy: 'recovery',
   };

@@ -6,6 +6,7 @@ import { closeForgotten } from '../store/answers.ts';
 import { untoldAnswers } from '../store/approvals.ts';
 import { askAfterEnds } from '../store/outcomes.ts';
 import { dueCancels, untoldEnds } from '../store/sub-agents.ts';
+import { untoldGoals } from '../store/goal-look.ts';
 import { giveUpLostUndos } from '../store/undo.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { cancel, turn } from '../store/schema.ts';
@@ -31,6 +32,7 @@ export async function sweep(deps: Deps, after: string | null): Promise<Swept> {
   const forgotten = await closeForgotten(deps.database.db, POLICY.waits.keptMs);
   const waiting = [...new Set([...forgotten, ...(await waitingSessions(deps))])];
   for (const session of waiting) await deps.engine.look(session);
+  for (const goal of await untoldGoals(deps.database.db, AT_ONCE)) await deps.engine.lookGoal(goal);
   for (const id of await cancelsUnheard(deps)) await deps.engine.requestCancel(turnWorkflowId(id));
   for (const { turn: id, approval } of await untoldAnswers(deps.database.db, POLICY.recovery.redeliverAfterMs)) {
     await deps.engine.answerWaits(turnWorkflowId(id), approval);

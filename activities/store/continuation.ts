@@ -4,6 +4,7 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import type { Tx } from './database.ts';
 import type { NewEvent } from './events.ts';
 import type { FencedTurn } from './fence.ts';
+import { jobInputOf } from './goal-turns.ts';
 import { sha256 } from './hash.ts';
 import { insertInput } from './intake.ts';
 import { approval, input, subAgent, turn } from './schema.ts';
@@ -53,8 +54,9 @@ async function continuationsOf(tx: Tx, origin: string): Promise<number> {
   return rows.length;
 }
 
-/** The input whose work a turn does: a continuation, an answer, or a sub-agent's end goes on with what there was; all else is its own. */
+/** The input whose work a turn does: a continuation, a round of a job's goal, an answer, or a sub-agent's end goes on with what there was; all else is its own. */
 export async function originOf(tx: Tx, next: typeof input.$inferSelect): Promise<string> {
+  if (next.kind === 'directive' && next.continues === null) return (await jobInputOf(tx, next.id)) ?? next.id;
   if (next.kind === 'agent_end') return (await originOfAgent(tx, next.sender ?? '')) ?? next.id;
   const [before] =
     next.continues !== null

@@ -5,6 +5,7 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
 import { isUniqueViolation } from './errors.ts';
 import { type NewEvent, recordEvents } from './events.ts';
+import { bringsGoal, type NewGoal, storeGoal } from './goals.ts';
 import { contentHash, rootHash, storable, storableDeep } from './hash.ts';
 import { newId } from './ids.ts';
 import { storeSchema } from './definitions.ts';
@@ -34,6 +35,8 @@ export interface NewJob {
   readonly sender: string | null;
   /** The session plans from its first turn on. */
   readonly plan?: boolean;
+  /** The job is done when this goal is. */
+  readonly goal?: Omit<NewGoal, 'id' | 'firstRound' | 'tenant' | 'session' | 'by' | 'fingerprint'> | undefined;
 }
 
 export interface AcceptedJob {
@@ -75,20 +78,7 @@ async function findByKey(db: Db, request: NewJob): Promise<SubmitResult | null> 
 
 async function insertJob(tx: Tx, request: NewJob): Promise<AcceptedJob> {
   const ids = { job: newId('job'), session: newId('ses'), input: newId('in') };
-  const hash = contentHash(request.agent);
-  await tx.insert(agent).values({ hash, name: request.agent.name, definition: request.agent }).onConflictDoNothing();
-  await tx.insert(session).values({
-    id: ids.session,
-    tenant: request.tenant,
-    stream: ids.session,
-    agent: hash,
-    head: rootHash(request.tenant, ids.session),
-    title: request.ticket,
-    plan: request.plan === true,
-    workspaceKind: request.workspace.kind,
-    workspacePath: request.workspace.path,
-    workspaceQueue: request.workspace.queue,
-  });
+  await insertSession(tx, { ...request, id: ids.session, title: request.ticket });
   await tx.insert(input).values({
     id: ids.input,
     session: ids.session,
@@ -106,7 +96,14 @@ async function insertJob(tx: Tx, request: NewJob): Promise<AcceptedJob> {
     fingerprint: request.fingerprint,
     ticket: request.ticket,
     outputSchema: request.outputSchema ? await storeSchema(tx, storableDeep(request.outputSchema)) : null,
+    goal: request.goal ? goalIdOf(ids.job) : null,
   });
+  if (request.goal) {
+    const { tenant, fingerprint, sender: by } = request;
+    const goal = { ...request.goal, id: goalIdOf(ids.job) };
+    await storeGoal(tx, { ...goal, tenant, session: ids.session, by, fingerprint, firstRound: 'queued' });
+    await bringsGoal(tx, goal, ids.input);
+  }
   await recordEvents(tx, ids.session, [
     {
       key: `job/${ids.job}`,
@@ -116,6 +113,41 @@ async function insertJob(tx: Tx, request: NewJob): Promise<AcceptedJob> {
     ...(request.plan ? [planEvent(true, request.sender)] : []),
   ]);
   return { ...ids, isNew: true };
+}
+
+/** The goal that a job brings has the job's own id, as a goal. */
+export function goalIdOf(job: string): string {
+  return job.replace(/^job_/, 'goal_');
+}
+
+export interface NewSession {
+  readonly id: string;
+  readonly tenant: string;
+  readonly agent: StoredAgent;
+  readonly workspace: Workspace;
+  readonly title: string | null;
+  readonly plan?: boolean;
+}
+
+/** A conversation without a word in it, pinned to an agent and a workspace. */
+export async function insertSession(
+  tx: Tx,
+  { id, tenant, agent: pinned, workspace, title, plan }: NewSession,
+): Promise<void> {
+  const hash = contentHash(pinned);
+  await tx.insert(agent).values({ hash, name: pinned.name, definition: pinned }).onConflictDoNothing();
+  await tx.insert(session).values({
+    id,
+    tenant,
+    stream: id,
+    agent: hash,
+    head: rootHash(tenant, id),
+    title,
+    plan: plan === true,
+    workspaceKind: workspace.kind,
+    workspacePath: workspace.path,
+    workspaceQueue: workspace.queue,
+  });
 }
 
 export interface NewInput {

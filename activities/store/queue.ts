@@ -11,6 +11,7 @@ import { type NewEvent, recordEvents } from './events.ts';
 import { cancel, input, outbox, session, type StoredAgent, type StoredTool, toolList, turn } from './schema.ts';
 import { carriedBy } from './carried.ts';
 import { agentOf } from './definitions.ts';
+import { goalOfTurn, limitsWith, rulesWith, toolsWith } from './goal-turns.ts';
 import { contentHash } from './hash.ts';
 import { insertCancel } from './intake.ts';
 import { agentOfSession, type AgentRow, leaseOfRow, parentCancel, runningAgents } from './sub-agents.ts';
@@ -169,7 +170,9 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
   const n = (last?.n ?? 0) + 1;
   if (own) await inheritPlan(tx, own);
   const pinned = await agentOf(tx, row.agent);
-  const tools = await storeToolList(tx, describe(toolsAtDepth(row.id, pinned.tools), pinned.agents ?? []));
+  const goal = await goalOfTurn(tx, row.id);
+  const named = toolsWith(toolsAtDepth(row.id, pinned.tools), goal);
+  const tools = await storeToolList(tx, describe(named, pinned.agents ?? []));
   const origin = await originOf(tx, next);
   const opened = {
     id: turnIdOf(row.id, n),
@@ -241,7 +244,7 @@ const TICKET_NUMBER = /^[\w.:#/@-]{1,100}$/;
 async function described(
   tx: Tx,
   row: SessionRow,
-  open: Pick<TurnRow, 'id' | 'agent' | 'tools' | 'baseHead' | 'outputSchema'>,
+  open: Pick<TurnRow, 'id' | 'agent' | 'tools' | 'baseHead' | 'outputSchema' | 'input'>,
   pinned: StoredAgent,
 ): Promise<Omit<OpenTurn, 'inputs' | 'cancelAsked' | 'carried'>> {
   const own = await agentOfSession(tx, row.id);
@@ -253,26 +256,14 @@ async function described(
     tools: open.tools,
     workspaceQueue: row.workspaceQueue,
     head: open.baseHead,
-    rules: rulesOf(pinned, row, open.outputSchema !== null),
-    limits: own ? leased(pinned.limits, leaseOfRow(own)) : pinned.limits,
+    rules: rulesWith(rulesOf(pinned, row, open.outputSchema !== null), await goalOfTurn(tx, row.id)),
+    limits: await limitsWith(tx, own ? leased(pinned.limits, leaseOfRow(own)) : pinned.limits, open.input),
     agents: (await runningAgents(tx, row.id)) > 0 ? NO_AGENTS : null,
   };
 }
 
 /** The driver came to rest: once for each last turn. */
 function idleEvents(last: string): NewEvent[] {
-  return [
-    {
-      key: `idle/${last}`,
-      turn: last,
-      event: {
-        kind: 'driver.ended',
-        layer: 'driver',
-        reason: 'queue_empty',
-        detail: null,
-        decidedBy: 'runtime',
-        signal: 'queue_empty',
-      },
-    },
-  ];
+  const why = { reason: 'queue_empty', detail: null, decidedBy: 'runtime', signal: 'queue_empty' } as const;
+  return [{ key: `idle/${last}`, turn: last, event: { kind: 'driver.ended', layer: 'driver', ...why } }];
 }

@@ -12,6 +12,7 @@ import { answerCancels, type CancelRow } from './answer-cancels.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import type { FencedTurn } from './fence.ts';
+import { tellGoal } from './goal-turns.ts';
 import { storableDeep } from './hash.ts';
 import { storeReports } from './reports.ts';
 import { cancel, input, outbox, session, type StructuredOutput, turn } from './schema.ts';
@@ -28,6 +29,8 @@ export interface EndAuthor {
 export interface TurnEnding {
   readonly end: End;
   readonly step: number;
+  /** Null: nobody could tell. */
+  readonly runningMs: number | null;
   readonly recordedBy: 'turn' | 'recovery';
   /** What the engine says of it; a cancel row comes before this. */
   readonly author: EndAuthor;
@@ -55,8 +58,12 @@ export interface TurnEnding {
  * what the job goes on with by itself is queued.
  * `lock` holds the turn and throws if it may not be ended by this caller.
  */
-export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Promise<FencedTurn>): Promise<void> {
-  await db.transaction(async (tx) => {
+export async function writeEnd(
+  db: Db,
+  ending: TurnEnding,
+  lock: (tx: Tx) => Promise<FencedTurn>,
+): Promise<{ readonly goal: string | null }> {
+  return await db.transaction(async (tx) => {
     const owner = await lock(tx);
     const cancels = await tx.select().from(cancel).where(eq(cancel.turn, owner.id)).orderBy(asc(cancel.seq));
     const { end, author } = storableDeep(withCancel(ending, cancels));
@@ -67,10 +74,12 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
     const headKept = await moveSessionHead(tx, owner, head);
     const dropped = await settleInputs(tx, owner, head, end, author);
     const answers = await answerCancels(tx, cancels, end);
+    const goal = await tellGoal(tx, owner.session, owner.id);
     const continued = await queueContinuation(tx, owner, {
       end,
       cancelAsked: cancels.length > 0,
-      directive: ending.directive ?? null,
+      // With a goal that is open it is the goal that goes on.
+      directive: goal === null ? (ending.directive ?? null) : null,
     });
     await tx
       .insert(outbox)
@@ -96,6 +105,7 @@ export async function writeEnd(db: Db, ending: TurnEnding, lock: (tx: Tx) => Pro
       ...continued,
       ...ofAgent,
     ]);
+    return { goal };
   });
 }
 
@@ -170,6 +180,7 @@ async function writeEndRow(
       endSignal: end.signal,
       endPhase: end.phase,
       endStep: ending.step,
+      endRunningMs: ending.runningMs,
       endUsage: usageOfTurn(owner.id),
       endStructuredOutput: ending.structuredOutput ? storableDeep(ending.structuredOutput) : null,
       endContract: ending.contract ?? null,

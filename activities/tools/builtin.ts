@@ -1,6 +1,7 @@
 import { askUser } from './ask-user.ts';
 import type { Tool } from './define-tool.ts';
 import { editFile } from './edit-file.ts';
+import { getGoal } from './get-goal.ts';
 import { type HttpOptions, httpGetTool } from './http-get.ts';
 import { httpRequestTool } from './http-request.ts';
 import { listFiles } from './list-files.ts';
@@ -11,6 +12,7 @@ import { searchText } from './search-text.ts';
 import { shell } from './shell.ts';
 import { spawnAgent } from './spawn-agent.ts';
 import { todoWrite } from './todo-write.ts';
+import { updateGoal } from './update-goal.ts';
 import { waitAgents } from './wait-agents.ts';
 import { waitFor } from './wait-for.ts';
 import { writeFile } from './write-file.ts';
@@ -31,6 +33,8 @@ export function builtinToolsFor(http: HttpOptions): readonly Tool[] {
     reportBlocked,
     spawnAgent,
     waitAgents,
+    getGoal,
+    updateGoal,
     httpGetTool(http),
     httpRequestTool(http),
   ] as readonly Tool[];

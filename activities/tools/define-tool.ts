@@ -25,6 +25,8 @@ export interface ToolContext {
   readonly mayAct?: () => boolean;
   /** Kept output of this tenant by the hash that its result names, or null. */
   readonly readBlob?: (hash: string) => Promise<Buffer | null>;
+  /** How the goal of the session stands, for the model; null where it has none that is open. */
+  readonly goal?: () => Promise<string | null>;
   /** Masks secrets in output that comes in pieces; what `run` returns is masked anyway. */
   readonly maskStream?: () => MaskStream<Buffer>;
 }

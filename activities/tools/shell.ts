@@ -44,7 +44,8 @@ export const shell = defineTool<z.output<typeof input>>({
     }),
 });
 
-function bash(command: string): { command: string; args: string[] } {
+/** A command line as a process: one pipe for both of its streams. */
+export function bash(command: string): { command: string; args: string[] } {
   if (command.includes('\0'))
     throw new Refused('The command has a NUL character in it; no command can have one.', 'bad_command');
   if (!isWellFormed(command))

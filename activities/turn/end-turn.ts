@@ -20,7 +20,7 @@ import { batchEnded } from './batch-end.ts';
 import { continuationText } from './continuation-text.ts';
 import { inputMessage } from './input-text.ts';
 import { resultMessages } from './results.ts';
-import { tellSession } from './tell-session.ts';
+import { tellGoal, tellSession } from './tell-session.ts';
 import { stopReason } from './stop-gate.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 
@@ -74,7 +74,10 @@ async function writeOnce(deps: Deps, request: EndTurnRequest, authorOf: () => Pr
   }
 }
 
-export type EndFacts = Pick<TurnEnding, 'end' | 'step' | 'author' | 'recordedBy' | 'structuredOutput' | 'contract'>;
+export type EndFacts = Pick<
+  TurnEnding,
+  'end' | 'step' | 'runningMs' | 'author' | 'recordedBy' | 'structuredOutput' | 'contract'
+>;
 
 /** The end transaction with everything the transcript is still owed; shared by the turn and by recovery. */
 export async function writeTurnEnd(
@@ -93,9 +96,10 @@ export async function writeTurnEnd(
       const end = await withTodos(deps, owner.session, facts.end, chain ?? []);
       const lastText = lastTextIn(chain ?? []);
       const ending = { ...facts, end, chain: chain ?? [], owed, batchEnd, directive, lastText };
-      await writeEnd(db, { ...ending, tokensOf: estimateMessage, reports: deps.hooks.has }, lock);
+      const { goal } = await writeEnd(db, { ...ending, tokensOf: estimateMessage, reports: deps.hooks.has }, lock);
       deps.notifier.moved(owner.stream);
       deps.reporter.wake();
+      if (goal !== null) await tellGoal(deps, goal);
       return;
     } catch (error) {
       if (!(error instanceof HeadMoved)) throw error;

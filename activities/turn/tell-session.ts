@@ -8,3 +8,12 @@ export async function tellSession({ engine, log }: Pick<Deps, 'engine' | 'log'>,
     log.warn({ session }, 'a session could not be told to look; the sweeper will');
   }
 }
+
+/** The same for the goal that the session works on. */
+export async function tellGoal({ engine, log }: Pick<Deps, 'engine' | 'log'>, goal: string): Promise<void> {
+  try {
+    await engine.lookGoal(goal);
+  } catch {
+    log.warn({ goal }, 'a goal could not be told of a turn’s end; the sweeper will');
+  }
+}

@@ -3,6 +3,7 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
 import { redactLine } from '../model/redact.ts';
 import { type Command, type Supervised, supervise } from '../process/supervise.ts';
+import { goalText } from '../goal/goal-text.ts';
 import type { TurnOwner } from '../store/owners.ts';
 import { readBlob } from '../store/blobs.ts';
 import { type CallRow, noteGroup, renewLease } from '../store/ledger.ts';
@@ -81,6 +82,7 @@ export function toolContext(at: ToolAttempt, signal: AbortSignal, details: unkno
     resultChars: POLICY.tools.resultChars,
     mayAct: () => !signal.aborted && (lease?.isHeld() ?? true),
     readBlob: (hash) => readBlob(at.deps.database.db, at.owner.tenant, hash),
+    goal: () => goalText(at.deps.database.db, at.owner.session),
     maskStream: () => at.deps.masker.stream(),
   };
 }

@@ -2,6 +2,7 @@ import { Argument, Command, InvalidArgumentError } from 'commander';
 import type { OutcomeAnswer } from '../../activities/store/schema.ts';
 import { approvals, decide, report } from './approval-commands.ts';
 import { cancel, cost, events, ps, show, submit, why } from './job-commands.ts';
+import { addGoalCommands, goalOfTicket, type WishFlags, withWish } from './goal-program.ts';
 import { readSchema } from './read-schema.ts';
 import type { Output } from './output.ts';
 import { migrate, serve, work } from './serve.ts';
@@ -19,6 +20,7 @@ export function buildProgram(output: Output, done: (code: number) => void): Comm
   addSessionCommands(program, output, done);
   addQueueCommands(program, output, done);
   addSessionLifeCommands(program, output, done);
+  addGoalCommands(program, output, done);
   addReport(program, output, done);
   addServers(program, output, done);
   return program;
@@ -42,10 +44,8 @@ function addUp(program: Command, output: Output, done: (code: number) => void): 
 }
 
 function addJobCommands(program: Command, output: Output, done: (code: number) => void): void {
-  program
-    .command('submit')
-    .description('hand in a ticket')
-    .argument('<ticket...>', 'its text')
+  withWish(program.command('submit').description('hand in a ticket').argument('<ticket...>', 'its text'))
+    .option('--goal [objective]', 'work on it until it is reached; the ticket is the objective if left out')
     .option('-k, --key <key>', 'your own key: the same one again is the same job')
     .option('-a, --agent <name>', 'the agent; the first of the config if left out')
     .option('-t, --ticket <number>', 'your own number or title of it')
@@ -59,8 +59,10 @@ function addJobCommands(program: Command, output: Output, done: (code: number) =
     .option(...CONFIG)
     .action(async (words: string[], { config, json, follow, wait, outputSchema: file, ...flags }: SubmitFlags) => {
       const how = follow ? 'show' : wait ? 'wait' : null;
-      const ticket = file === undefined ? flags : { ...flags, outputSchema: readSchema(file) };
-      done(await submit({ ...ticket, text: words.join(' ') }, { config, json, follow: how }, output));
+      const { key, agent, ticket, workspace, plan: plans, maxUsd } = flags;
+      const schema = file === undefined ? {} : { outputSchema: readSchema(file) };
+      const handedIn = { key, agent, ticket, workspace, plan: plans, maxUsd, ...schema, ...goalOfTicket(flags) };
+      done(await submit({ ...handedIn, text: words.join(' ') }, { config, json, follow: how }, output));
     });
   program
     .command('ps')
@@ -196,7 +198,8 @@ interface Flags {
   json?: boolean;
 }
 
-interface SubmitFlags extends Flags {
+interface SubmitFlags extends Flags, WishFlags {
+  goal?: string | true;
   key?: string;
   agent?: string;
   ticket?: string;

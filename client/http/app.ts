@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { BadPosition, EngineAway, SessionArchived, StoreAway } from '../faults.ts';
 import type { Runs } from '../runs.ts';
 import { addApprovalRoutes } from './approvals.ts';
+import { addGoalRoutes } from './goals.ts';
 import { guardHost } from './guard.ts';
 import { addInputRoutes } from './inputs.ts';
 import { addJobRoutes } from './jobs.ts';
@@ -42,6 +43,7 @@ export function createApp(runs: Runs, options: AppOptions = {}): App {
   addSessionRoutes(app, runs, tenant);
   addInputRoutes(app, runs, tenant);
   addSessionLifeRoutes(app, runs, tenant);
+  addGoalRoutes(app, runs, tenant);
   app.get('/healthz', async (c) => {
     await runs.check();
     return c.json({ status: 'ok' });
@@ -70,6 +72,14 @@ const METHODS = [
   ['/v1/jobs/:id/cancel', 'POST'],
   ['/v1/approvals', 'GET'],
   ['/v1/approvals/:id', 'POST'],
+  ['/v1/goals', 'GET, POST'],
+  ['/v1/goals/:id', 'GET, PATCH'],
+  ['/v1/goals/:id/why', 'GET'],
+  ['/v1/goals/:id/firings', 'GET'],
+  ['/v1/goals/:id/pause', 'POST'],
+  ['/v1/goals/:id/resume', 'POST'],
+  ['/v1/goals/:id/cancel', 'POST'],
+  ['/v1/goals/:id/wake', 'POST'],
   ['/v1/sessions/:id/plan', 'PUT'],
   ['/v1/sessions/:id/events/:name', 'POST'],
   ['/v1/sessions', 'GET'],

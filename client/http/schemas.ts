@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { JOB_STATES } from '../job.ts';
+import { GoalWishSchema } from './goal-schemas.ts';
 import { PAGE } from '../read-jobs.ts';
 
 const USAGE = {
@@ -76,6 +77,10 @@ const JobSchema = z
     end: End.nullable().openapi({
       description: 'How that turn ended. A job with an end that is still running goes on by itself after it.',
     }),
+    goal: z
+      .object({ id: z.string(), status: z.string() })
+      .nullable()
+      .openapi({ description: 'The goal that it came with: the job is done when that one is.' }),
     dropped: Dropped.nullable().openapi({
       description: 'Set for a job that was taken back before it began or went on by itself, or kept back by a hook.',
     }),
@@ -117,6 +122,9 @@ export const SubmitBody = z
       .record(z.string(), z.unknown())
       .optional()
       .openapi({ description: 'JSON Schema of an object; the answer has to fit it.' }),
+    goal: GoalWishSchema.optional().openapi({
+      description: 'Work on it until it is reached: the job is done when the goal is final.',
+    }),
   })
   .openapi('SubmitJob');
 

@@ -1,9 +1,10 @@
-import { and, asc, desc, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Db } from '../../activities/store/database.ts';
 import { openApprovals } from '../../activities/store/approvals.ts';
 import { call, effect, event, input, job, session, turn, usage } from '../../activities/store/schema.ts';
 import type { InputStatus } from '../../workflows/core/inputs.ts';
 import type { JournalEvent, Layer } from '../../workflows/core/journal.ts';
+import { goalOf } from '../goals.ts';
 import { findJob } from '../read-jobs.ts';
 import type { UnknownEffect, Waiting } from './report.ts';
 
@@ -24,6 +25,8 @@ const ID = /^\w{1,80}(?:\/agent\/[1-9]\d{0,8}){0,9}(?<turn>\/[1-9]\d{0,8})?$/;
 
 /** Null where the tenant has no turn, job or session of that id. A job, or a session, means its newest turn. */
 export async function findSubject(db: Db, tenant: string, id: string): Promise<Subject | null> {
+  const goal = await goalOf(db, { tenant, goal: id });
+  if (goal) return await subjectOf(db, tenant, { id, session: goal.session, where: eq(turn.session, goal.session) });
   const parts = ID.exec(id);
   if (!parts) return null;
   const isTurn = parts.groups?.turn !== undefined;
@@ -33,6 +36,19 @@ export async function findSubject(db: Db, tenant: string, id: string): Promise<S
     : isTurn
       ? { session: id.slice(0, id.lastIndexOf('/')), where: eq(turn.id, id) }
       : { session: id, where: eq(turn.session, id) };
+  return await subjectOf(db, tenant, { id, isTurn, input: asked?.input, ...at });
+}
+
+interface Meant {
+  readonly id: string;
+  readonly session: string;
+  readonly where: SQL | null;
+  readonly input?: string | undefined;
+  /** It names one turn: without that there is nothing. */
+  readonly isTurn?: boolean;
+}
+
+async function subjectOf(db: Db, tenant: string, { id, isTurn, input: asked, ...at }: Meant): Promise<Subject | null> {
   const [owner] = await db
     .select({ id: session.id, queue: session.workspaceQueue })
     .from(session)
@@ -40,7 +56,7 @@ export async function findSubject(db: Db, tenant: string, id: string): Promise<S
   if (!owner) return null;
   const [row] = at.where ? await db.select().from(turn).where(at.where).orderBy(desc(turn.n)).limit(1) : [];
   if (!row && isTurn) return null;
-  const source = row?.origin ?? asked?.input ?? null;
+  const source = row?.origin ?? asked ?? null;
   const [first] = await db
     .select({ job: job.id, status: input.status, createdAt: input.createdAt })
     .from(input)
@@ -58,7 +74,10 @@ export async function findSubject(db: Db, tenant: string, id: string): Promise<S
   };
 }
 
-type EndEvent = Extract<JournalEvent, { kind: 'stream.ended' | 'batch.ended' | 'driver.ended' | 'goal.ended' }>;
+type EndEvent = Extract<
+  JournalEvent,
+  { kind: 'stream.ended' | 'batch.ended' | 'driver.ended' | 'goal.ended' | 'goal.moved' }
+>;
 
 export interface LayerEnd<E extends EndEvent = EndEvent> {
   readonly event: E;
@@ -68,19 +87,28 @@ export interface LayerEnd<E extends EndEvent = EndEvent> {
 export type LayerEnds = { readonly [E in EndEvent as E['layer']]: LayerEnd<E> | null };
 
 /** The last end of each layer around a turn; the turn's own is in its row. */
-export async function layerEnds(db: Db, turnId: string): Promise<LayerEnds> {
+export async function layerEnds(db: Db, turnId: string, owner: string): Promise<LayerEnds> {
   const rows = await db
     .selectDistinctOn([event.kind], { body: event.body, at: event.at })
     .from(event)
-    .where(
-      and(eq(event.turn, turnId), inArray(event.kind, ['stream.ended', 'batch.ended', 'driver.ended', 'goal.ended'])),
-    )
+    .where(and(eq(event.turn, turnId), inArray(event.kind, ['stream.ended', 'batch.ended', 'driver.ended'])))
     .orderBy(event.kind, desc(event.seq));
   const last = <L extends Exclude<Layer, 'turn'>>(layer: L): LayerEnds[L] => {
     const row = rows.find(({ body }) => body.layer === layer);
     return (row ? { event: row.body, at: row.at.toISOString() } : null) as LayerEnds[L];
   };
-  return { stream: last('stream'), batch: last('batch'), driver: last('driver'), goal: last('goal') };
+  return { stream: last('stream'), batch: last('batch'), driver: last('driver'), goal: await goalMove(db, owner) };
+}
+
+/** Where the goal of a session went last: its rest, or its end. */
+async function goalMove(db: Db, owner: string): Promise<LayerEnds['goal']> {
+  const [row] = await db
+    .select({ body: event.body, at: event.at })
+    .from(event)
+    .where(and(eq(event.session, owner), inArray(event.kind, ['goal.ended', 'goal.moved'])))
+    .orderBy(desc(event.seq))
+    .limit(1);
+  return row ? ({ event: row.body, at: row.at.toISOString() } as LayerEnds['goal']) : null;
 }
 
 /** Requests to a provider that nobody has closed, oldest first. */

@@ -7,6 +7,7 @@ import { endOf } from '../read-jobs.ts';
 import { adviceOf } from './advice.ts';
 import { chainOf } from './chain.ts';
 import { doingNow } from './doing.ts';
+import { goalAdvice } from './goal-advice.ts';
 import {
   findSubject,
   layerEnds,
@@ -48,7 +49,7 @@ async function whyOfTurn(deps: WhyDeps, subject: TurnSubject): Promise<Why> {
   const doing = end ? null : doingNow(await unlessAway(() => engine.activityOf(row.id)));
   const [ends, streams, queue, waitsFor, unknown, goesOn, before, agents] = await onStore(() =>
     Promise.all([
-      layerEnds(db, row.id),
+      layerEnds(db, row.id, subject.session),
       openStreams(db, row.id),
       queued(db, subject.session),
       unanswered(db, tenant, row.id),
@@ -59,6 +60,7 @@ async function whyOfTurn(deps: WhyDeps, subject: TurnSubject): Promise<Why> {
     ]),
   );
   const advice = [
+    ...goalAdvice(ends.goal?.event ?? null),
     ...unknown.map(unknownAdvice),
     ...waitsFor.map((wait) => waitingAdvice(subject.session, wait)),
     ...(end ? endAdvice(end, goesOn, before) : doing ? [await doingAdvice(deps, doing)] : []),

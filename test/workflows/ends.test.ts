@@ -171,6 +171,7 @@ it('is written once, and the attempt that repeats it succeeds; another run is re
     fence: { turn, run, isReset: false },
     end,
     step: 0,
+    runningMs: 0,
     answer: null,
     contract: null,
   });

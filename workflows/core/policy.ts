@@ -88,6 +88,12 @@ export const POLICY = {
     cutTurnsInARow: 3,
     judgeTries: 2,
     sceptics: { default: 1, most: 5 },
+    /** What a judge is shown of the conversation, and how much it may say. */
+    judge: { transcriptTokens: 24_000, outputTokens: 2_048 },
+    checks: { defaultLimitS: 300, mostLimitS: 3_600, most: 10, outputChars: 4_000, workspaceWaitMs: 3_600_000 },
+    /** Wakes that one look takes in; the next one takes the others. */
+    wakesAtOnce: 50,
+    objectiveChars: 32_000,
     /** How long it rests on what is away: the last one again and again. */
     wakeAfterMs: [300_000, 900_000, 3_600_000],
   },

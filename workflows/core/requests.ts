@@ -119,6 +119,8 @@ export interface EndTurnRequest {
   readonly fence: RunIdentity;
   readonly end: End;
   readonly step: number;
+  /** Without what it waited for people and events, ms. */
+  readonly runningMs: number;
   readonly answer: Answered | null;
   readonly contract: 'met' | 'unmet' | null;
 }

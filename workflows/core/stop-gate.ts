@@ -14,7 +14,8 @@ export function stopGateCount(state: TurnState): StopGateCount {
 /** A final answer that the gate has to hear of, unless nobody wants to, or it was asked too often. */
 export const askStopGate: Check = (state, end, reply) => {
   const { asks, blocks } = stopGateCount(state);
-  if (!reply.stopGate || asks >= POLICY.stopGate.asksPerTurn) return { kind: 'passes', state, end };
+  if (!reply.stopGate || state.rules.goal === 'active' || asks >= POLICY.stopGate.asksPerTurn)
+    return { kind: 'passes', state, end };
   return {
     kind: 'goes_on',
     state: { ...state, phase: { kind: 'stop_gate', end }, stopGate: { asks: asks + 1, blocks } },

@@ -23,6 +23,8 @@ export interface TurnRules {
   readonly contract: Contract | null;
   /** Absent where the agent says nothing of it. */
   readonly patience?: Partial<Patience>;
+  /** A goal is at work in the session: it judges each end, and nothing else objects to one. */
+  readonly goal?: 'active';
 }
 
 export const PLAIN_RULES: TurnRules = {

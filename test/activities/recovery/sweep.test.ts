@@ -54,6 +54,7 @@ function depsWith(part: Partial<Engine>): Deps {
     requestCancel: never,
     answerWaits: never,
     look: never,
+    lookGoal: never,
     fateOf: () => Promise.resolve({ kind: 'running' }),
     ...part,
   };

@@ -30,6 +30,7 @@ export async function end(db: Db, on: SeededTurn, how: End, change: Partial<Turn
     end: how,
     step: 3,
     recordedBy: 'turn',
+    runningMs: 0,
     author,
     owed: [],
     batchEnd: null,

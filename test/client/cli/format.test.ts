@@ -151,6 +151,7 @@ test('a row that the engine disagrees with is shown as such', () => {
     turn: 's/1',
     end: null,
     dropped: null,
+    goal: null,
   };
   const now = Date.parse(END.at) + 5_000;
   expect(openJobLine({ job, engine: 'running', agrees: true, agents: [] }, now)).toBe(

@@ -40,6 +40,7 @@ export const looked = (turns: readonly EndedTurn[], wakes: readonly string[] = [
   upTo: 0,
   turns,
   wakes: wakes.map((id) => ({ id, event: null })),
+  withdrawn: null,
 });
 
 /** Told of everything, so that the next step is the goal's own. */

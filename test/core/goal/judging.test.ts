@@ -52,7 +52,7 @@ describe('a judge without a verdict that fits', () => {
   it('is asked twice, then the goal rests; it is never complete by that', () => {
     const unusable = judged({ kind: 'unusable' });
     const once = after(ended({}), checked('none'), unusable);
-    expect(nextGoalStep(quiet(once), 0)).toEqual({ kind: 'judge', turn: 'ses/1' });
+    expect(nextGoalStep(quiet(once), 0)).toEqual({ kind: 'judge', turn: 'ses/1', failures: 1 });
     expect(nameOf(after(once, unusable).status)).toBe('paused(infrastructure)');
   });
 
@@ -142,4 +142,20 @@ test('what comes late means nothing, but what it cost', () => {
   const paused = after(ended({}), checked('none'), { kind: 'commanded', command: { id: 'c', kind: 'pause' } });
   const late = after(paused, { ...candidate, usage: { tokens: 7, microUsd: 1 } });
   expect(late).toEqual({ ...paused, spent: { ...paused.spent, tokens: 107, microUsd: 11 } });
+});
+
+test('where no machine has the files, the goal rests as on any outage', () => {
+  const away = after(ended({}), { kind: 'checked', outcome: 'away', evidence: '', verdict: null });
+  expect(nameOf(away.status)).toBe('paused(infrastructure)');
+  const gate = after(ended({}), checked('passed'), { kind: 'gated', answer: 'away', verdict: null });
+  expect(nameOf(gate.status)).toBe('paused(infrastructure)');
+});
+
+test('what made it complete is told: its checks, or sceptics', () => {
+  const pass = { kind: 'gated', answer: 'pass', verdict: null } as const;
+  const causes = [
+    after(ended({}), checked('passed'), pass),
+    after(ended({}), checked('none'), candidate, approve, pass),
+  ].map(({ facts }) => facts.map((fact) => (fact.kind === 'moved' ? [fact.cause.name, fact.decidedBy] : [])));
+  expect(causes).toEqual([[['checks', 'runtime']], [['sceptics', 'model']]]);
 });

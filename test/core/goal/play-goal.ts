@@ -105,6 +105,7 @@ class World {
           // The rows of turns that were told already may come once more.
           turns: this.#turns.filter(({ n }) => n > step.afterTurn - this.#int(0, 1)),
           wakes,
+          withdrawn: null,
         };
       }
       case 'direct': {

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import type { GoalState, GoalStatus } from '../../../workflows/core/goal/goal-state.ts';
-import { refusalOf } from '../../../workflows/core/goal/commands.ts';
+import { answerTo, refusalOf } from '../../../workflows/core/goal/commands.ts';
 import { nextGoalStep } from '../../../workflows/core/goal/goal-step.ts';
 import { nameOf } from '../../../workflows/core/goal/moving.ts';
 import { after, BUDGET, end, ended, looked, OPENED, quiet, running, turn } from './goal-fixtures.ts';
@@ -48,6 +48,14 @@ describe('a wake', () => {
     expect([nameOf(state.status), told(state)]).toEqual(['active', ['w1 fired: blocked(context_limit)']]);
   });
 
+  // A look that began before a pause brings the wake again that the pause has settled.
+  it('that a look brings twice is settled once', () => {
+    const paused = after(running(), wake('w1'), command('pause'), wake('w1'));
+    expect(told(paused)).toEqual(['w1 recorded: paused(user)']);
+    const busy = after(running(), wake('w1'), wake('w1'));
+    expect([busy.pendingWake, told(busy)]).toEqual(['w1', []]);
+  });
+
   it('that was remembered is recorded where the goal ends meanwhile', () => {
     const state = after(running(), wake('w1'), command('cancel'));
     expect([nameOf(state.status), told(state)]).toEqual(['cancelled', ['w1 recorded: cancelled']]);
@@ -55,7 +63,13 @@ describe('a wake', () => {
 
   it('by another event leaves the wait as it is', () => {
     const status = { kind: 'waiting', awaited: { on: 'event', event: 'ci', untilMs: null } } as const;
-    const state = after(at(status), { kind: 'looked', upTo: 0, turns: [], wakes: [{ id: 'w', event: 'deploy' }] });
+    const state = after(at(status), {
+      kind: 'looked',
+      upTo: 0,
+      turns: [],
+      wakes: [{ id: 'w', event: 'deploy' }],
+      withdrawn: null,
+    });
     expect([state.status, told(state)]).toEqual([status, ['w recorded: another_event']]);
   });
 });
@@ -110,6 +124,21 @@ test('a busy session is left to its people: no directive, until a turn ends or i
   expect(nextGoalStep(busy, 0)).toEqual({ kind: 'await', untilMs: 30_000 });
   const again = after(busy, { kind: 'time', atMs: 30_000 });
   expect(nextGoalStep(again, 30_000)).toMatchObject({ kind: 'direct', round: 1 });
+});
+
+test('who takes the directive out of the queue pauses the goal', () => {
+  const gone = { kind: 'looked', upTo: 0, turns: [], wakes: [], withdrawn: 1 } as const;
+  expect(nameOf(after(running(1), gone).status)).toBe('paused(user)');
+  expect(nameOf(after(running(2, quiet(ended({}))), { ...gone, withdrawn: 1 }).status)).toBe('active');
+});
+
+test('a command is answered with the status that it has brought about, also later', () => {
+  const state = after(OPENED, command('pause'), command('resume'));
+  expect([answerTo(state, 'pause'), answerTo(state, 'resume'), answerTo(state, 'x')]).toEqual([
+    'paused(user)',
+    'active',
+    null,
+  ]);
 });
 
 test('a pause that comes while a directive is being queued takes it back', () => {

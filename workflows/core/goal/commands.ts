@@ -1,19 +1,29 @@
 import type { GoalCommand } from './goal-event.ts';
 import { goalLimitReached } from './goal-limits.ts';
 import { type GoalBudget, type GoalState, isFinal } from './goal-state.ts';
-import { moving, waking, withFact } from './moving.ts';
+import { moving, nameOf, waking, withFact } from './moving.ts';
 
 /** Why a command can't be obeyed; null: it can. */
 export function refusalOf(state: GoalState, { id }: GoalCommand): 'goal.final' | null {
-  return isFinal(state.status) && !state.commands.includes(id) ? 'goal.final' : null;
+  return isFinal(state.status) && answerTo(state, id) === null ? 'goal.final' : null;
+}
+
+/** What a command was answered: the status it has brought about; null for one that is not known. */
+export function answerTo({ commands }: GoalState, id: string): string | null {
+  return commands.find((known) => known.id === id)?.answer ?? null;
 }
 
 const REMEMBERED = 50;
 
 /** The same id again changes nothing. */
 export function commanded(state: GoalState, command: GoalCommand): GoalState {
-  if (state.commands.includes(command.id) || isFinal(state.status)) return state;
-  const known = { ...state, commands: [...state.commands, command.id].slice(-REMEMBERED) };
+  if (answerTo(state, command.id) !== null || isFinal(state.status)) return state;
+  const next = obeyed(state, command);
+  const commands = [...state.commands, { id: command.id, answer: nameOf(next.status) }].slice(-REMEMBERED);
+  return { ...next, commands };
+}
+
+function obeyed(known: GoalState, command: GoalCommand): GoalState {
   const cause = { name: 'command', id: command.id } as const;
   switch (command.kind) {
     case 'pause':

@@ -14,7 +14,7 @@ export function applyGoal(before: GoalState, event: GoalEvent): GoalState {
     case 'noticed':
       return { ...state, heard: state.heard + 1 };
     case 'looked':
-      return event.wakes.reduce(wakeCame, event.turns.reduce(turnEnded, { ...state, looked: event.upTo }));
+      return looked(state, event);
     case 'directed':
       return directed(state, event);
     case 'checked':
@@ -34,6 +34,22 @@ export function applyGoal(before: GoalState, event: GoalEvent): GoalState {
     case 'recorded':
       return { ...state, facts: state.facts.filter(({ n }) => n > event.upTo) };
   }
+}
+
+function looked(
+  state: GoalState,
+  { upTo, turns, wakes, withdrawn }: GoalEvent & { readonly kind: 'looked' },
+): GoalState {
+  const after = turns.reduce(turnEnded, { ...state, looked: upTo });
+  return wakes.reduce(wakeCame, withdrawn === null ? after : directiveWithdrawn(after, withdrawn));
+}
+
+/** Who takes a directive out of the queue wants no more of it. */
+function directiveWithdrawn(state: GoalState, round: number): GoalState {
+  const { status } = state;
+  if (status.kind !== 'active' || status.doing.kind !== 'running' || status.doing.round !== round) return state;
+  const cause = { name: 'session', state: 'directive_withdrawn' } as const;
+  return moving(state, { kind: 'paused', by: 'user' }, cause, 'user');
 }
 
 function charged(state: GoalState, usage: GoalUsage): GoalState {
@@ -73,6 +89,7 @@ function turnEnded(state: GoalState, turn: EndedTurn): GoalState {
   const counted: GoalState = {
     ...state,
     seenTurn: { n: turn.n, turn: turn.turn },
+    rounds: Math.max(state.rounds, turn.round ?? 0),
     spent: {
       ...spent,
       turns: spent.turns + (turn.round === null ? 0 : 1),
@@ -153,6 +170,9 @@ function activeAgain(state: GoalState, cause: Parameters<typeof waking>[1]): Goa
 
 function wakeCame(state: GoalState, { id, event }: CameWake): GoalState {
   const { status } = state;
+  // A look that began before it was settled brings it once more.
+  if (state.pendingWake === id || state.facts.some((fact) => fact.kind === 'wake_settled' && fact.wake === id))
+    return state;
   if (status.kind === 'waiting' && status.awaited.on === 'event' && event !== null && event !== status.awaited.event)
     return withFact(state, { kind: 'wake_settled', wake: id, outcome: 'recorded', why: 'another_event' });
   if (status.kind !== 'active') return woken(state, id);

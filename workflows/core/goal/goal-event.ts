@@ -58,11 +58,14 @@ export type GoalEvent = { readonly atMs: number } & (
       readonly upTo: number;
       readonly turns: readonly EndedTurn[];
       readonly wakes: readonly CameWake[];
+      /** The round whose directive somebody took out of the queue. */
+      readonly withdrawn: number | null;
     }
   | { readonly kind: 'directed'; readonly round: number; readonly outcome: 'queued' | 'busy' | 'closed' }
   | {
       readonly kind: 'checked';
-      readonly outcome: 'passed' | 'failed' | 'none';
+      /** `away`: no machine that has the files was there. */
+      readonly outcome: 'passed' | 'failed' | 'none' | 'away';
       /** Hash of what they said. */
       readonly evidence: string;
       /** What they said, in the store; null: there are none. */
@@ -70,7 +73,7 @@ export type GoalEvent = { readonly atMs: number } & (
     }
   | { readonly kind: 'judged'; readonly verdict: JudgeVerdict; readonly usage: GoalUsage }
   | { readonly kind: 'doubted'; readonly vote: ScepticVote; readonly usage: GoalUsage }
-  | { readonly kind: 'gated'; readonly answer: 'pass' | 'block' | 'stop'; readonly verdict: string | null }
+  | { readonly kind: 'gated'; readonly answer: 'pass' | 'block' | 'stop' | 'away'; readonly verdict: string | null }
   | { readonly kind: 'time' }
   /** A budget was found used up before the next round. */
   | { readonly kind: 'limited' }

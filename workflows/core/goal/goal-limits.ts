@@ -30,3 +30,8 @@ export function leftOf(budget: GoalBudget, spent: GoalSpent): RoundLimits {
     maxRunningMs: Math.max(0, budget.runningMs - spent.runningMs),
   };
 }
+
+/** What is used of what may be used, for people. */
+export function limitWords({ budget, spent }: Pick<GoalState, 'budget' | 'spent'>): string {
+  return `${spent.turns} of ${budget.turns} turns and ${spent.tokens} of ${budget.tokens} tokens used`;
+}

@@ -27,7 +27,8 @@ export type Judging =
   | { readonly kind: 'checks' }
   | { readonly kind: 'judge'; readonly checks: 'failed' | 'none'; readonly failures: number }
   | { readonly kind: 'doubt'; readonly approvals: number; readonly refutals: number; readonly failures: number }
-  | { readonly kind: 'stop_gate' };
+  /** `by`: who found the goal complete. */
+  | { readonly kind: 'stop_gate'; readonly by: 'checks' | 'sceptics' };
 
 /** What an active goal is about. `notBeforeMs`, `againMs`: ms since the epoch. */
 export type Doing =
@@ -113,12 +114,14 @@ export const FRESH_BRAKES = (gapMs: number): Brakes => ({
 export type GoalCause =
   | { readonly name: 'turn_end'; readonly reason: End['reason']; readonly detail: End['detail'] }
   | { readonly name: 'checks' | 'judge' | 'sceptics' | 'stop_gate' | 'claim' | 'time' | 'created' }
+  /** The machine that has the goal's files was not there to look. */
+  | { readonly name: 'workspace_away' }
   | { readonly name: 'judge_failed'; readonly tries: number }
   | { readonly name: 'same_gap' | 'no_progress'; readonly times: number }
   | { readonly name: 'limit'; readonly limit: GoalLimitName; readonly allowed: number; readonly used: number }
   | { readonly name: 'command'; readonly id: string }
   | { readonly name: 'wake'; readonly id: string }
-  | { readonly name: 'session'; readonly state: 'closed' };
+  | { readonly name: 'session'; readonly state: 'closed' | 'directive_withdrawn' };
 
 /** What has to be told outside, in this order, each once: `n` counts them. */
 export type GoalFact = { readonly n: number } & (
@@ -163,7 +166,7 @@ export interface GoalState {
   readonly heard: number;
   readonly looked: number;
   /** Newest commands: the same id again gets the same answer. */
-  readonly commands: readonly string[];
+  readonly commands: readonly { readonly id: string; readonly answer: string }[];
   readonly atMs: number;
 }
 

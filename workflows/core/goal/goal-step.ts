@@ -8,8 +8,10 @@ export type GoalStep =
   /** Queue the directive of that round, if the session is idle and nobody waits there. */
   | { readonly kind: 'direct'; readonly round: number; readonly limits: RoundLimits }
   | { readonly kind: 'limited' }
-  | { readonly kind: 'check' | 'judge' | 'stopGate'; readonly turn: string }
-  | { readonly kind: 'doubt'; readonly turn: string; readonly sceptic: number }
+  | { readonly kind: 'check' | 'stopGate'; readonly turn: string }
+  /** `failures`: tries before it that brought no usable answer. */
+  | { readonly kind: 'judge'; readonly turn: string; readonly failures: number }
+  | { readonly kind: 'doubt'; readonly turn: string; readonly sceptic: number; readonly failures: number }
   /** Until then, or until something is noticed; null: until something is noticed. */
   | { readonly kind: 'await'; readonly untilMs: number | null }
   | { readonly kind: 'finish' };
@@ -56,9 +58,9 @@ function judgingStep(turn: string, stage: Judging): GoalStep {
     case 'checks':
       return { kind: 'check', turn };
     case 'judge':
-      return { kind: 'judge', turn };
+      return { kind: 'judge', turn, failures: stage.failures };
     case 'doubt':
-      return { kind: 'doubt', turn, sceptic: stage.approvals + stage.refutals + 1 };
+      return { kind: 'doubt', turn, sceptic: stage.approvals + stage.refutals + 1, failures: stage.failures };
     case 'stop_gate':
       return { kind: 'stopGate', turn };
   }

@@ -1,7 +1,7 @@
 import { POLICY } from '../policy.ts';
 import type { GoalEvent, JudgeVerdict, ScepticVote } from './goal-event.ts';
 import { goalLimitReached } from './goal-limits.ts';
-import type { Doing, GoalState, JudgedTurn, Judging } from './goal-state.ts';
+import type { Doing, GoalCause, GoalState, JudgedTurn, Judging } from './goal-state.ts';
 import { doing, due, moving } from './moving.ts';
 
 type AtWork = Doing & { readonly kind: 'judging' };
@@ -28,8 +28,9 @@ export function beginJudging(state: GoalState, turn: JudgedTurn): GoalState {
 export function checked(state: GoalState, heard: GoalEvent & { readonly kind: 'checked' }): GoalState {
   const now = judgingNow(state, 'checks');
   if (!now) return state;
+  if (heard.outcome === 'away') return awayFor(state);
   const seen = progressOf({ ...state, verdict: heard.verdict ?? state.verdict }, now.turn, heard.evidence);
-  if (heard.outcome === 'passed') return stage(seen, now.turn, { kind: 'stop_gate' });
+  if (heard.outcome === 'passed') return stage(seen, now.turn, { kind: 'stop_gate', by: 'checks' });
   const { idleTurns } = seen.brakes;
   if (idleTurns >= POLICY.goal.idleTurnsInARow)
     return moving(seen, { kind: 'paused', by: 'no_progress' }, { name: 'no_progress', times: idleTurns }, 'runtime');
@@ -88,9 +89,19 @@ type Trying = Extract<Judging, { readonly failures: number }>;
 function judgeFailed(state: GoalState, at: Trying, again: (next: Trying) => GoalState): GoalState {
   const failures = at.failures + 1;
   if (failures < POLICY.goal.judgeTries) return again({ ...at, failures });
-  const untilMs = state.atMs + (POLICY.goal.wakeAfterMs[0] ?? 0);
-  const to = { kind: 'paused', by: 'infrastructure', untilMs } as const;
-  return moving(state, to, { name: 'judge_failed', tries: failures }, 'runtime');
+  return outage(state, { name: 'judge_failed', tries: failures });
+}
+
+function awayFor(state: GoalState): GoalState {
+  return outage(state, { name: 'workspace_away' });
+}
+
+function outage(state: GoalState, cause: GoalCause): GoalState {
+  const { wakeAfterMs } = POLICY.goal;
+  const { outages } = state.brakes;
+  const untilMs = state.atMs + (wakeAfterMs[Math.min(outages, wakeAfterMs.length - 1)] ?? 0);
+  const counted = { ...state, brakes: { ...state.brakes, outages: outages + 1 } };
+  return moving(counted, { kind: 'paused', by: 'infrastructure', untilMs }, cause, 'runtime');
 }
 
 function goOnUnlessSame(state: GoalState, gap: string): GoalState {
@@ -120,17 +131,21 @@ export function doubted(state: GoalState, vote: ScepticVote): GoalState {
   const told = vote.kind === 'refute' ? { ...state, verdict: vote.verdict } : state;
   if (approvals + refutals < state.sceptics)
     return within(stage(told, turn, { kind: 'doubt', approvals, refutals, failures: 0 }));
-  return approvals * 2 > state.sceptics ? stage(told, turn, { kind: 'stop_gate' }) : due(told);
+  return approvals * 2 > state.sceptics ? stage(told, turn, { kind: 'stop_gate', by: 'sceptics' }) : due(told);
 }
 
 /** Who may object to a turn's end is asked once more before the goal is complete; an objection is the next directive. */
 export function gated(state: GoalState, heard: GoalEvent & { readonly kind: 'gated' }): GoalState {
-  if (!judgingNow(state, 'stop_gate')) return state;
+  const now = judgingNow(state, 'stop_gate');
+  if (!now) return state;
+  const { by } = now.stage;
   switch (heard.answer) {
     case 'pass':
-      return moving(state, { kind: 'complete' }, { name: 'judge' }, 'model');
+      return moving(state, { kind: 'complete' }, { name: by }, by === 'checks' ? 'runtime' : 'model');
     case 'block':
       return due({ ...state, verdict: heard.verdict });
+    case 'away':
+      return awayFor(state);
     case 'stop':
       return moving(state, { kind: 'paused', by: 'user' }, { name: 'stop_gate' }, 'runtime');
   }

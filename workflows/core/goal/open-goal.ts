@@ -1,22 +1,27 @@
 import { POLICY } from '../policy.ts';
-import { FRESH_BRAKES, type GoalBudget, type GoalState } from './goal-state.ts';
+import { type Doing, FRESH_BRAKES, type GoalBudget, type GoalState } from './goal-state.ts';
 import { withFact } from './moving.ts';
 
 export interface NewGoal {
   readonly budget: GoalBudget;
   /** How many sceptics try a candidate. */
   readonly sceptics: number;
+  /** The newest turn of the session that is over: none before it is this goal's. */
+  readonly afterTurn?: { readonly n: number; readonly turn: string };
+  /** `queued`: the input that brought the goal is its round 0. */
+  readonly firstRound?: 'queued';
   readonly atMs: number;
 }
 
-export function openGoal({ budget, sceptics, atMs }: NewGoal): GoalState {
-  const status = { kind: 'active', doing: { kind: 'due', notBeforeMs: atMs } } as const;
+export function openGoal({ budget, sceptics, afterTurn, firstRound, atMs }: NewGoal): GoalState {
+  const doing: Doing = firstRound ? { kind: 'running', round: 0 } : { kind: 'due', notBeforeMs: atMs };
+  const status = { kind: 'active', doing } as const;
   const state: GoalState = {
     status,
     budget,
     spent: { turns: 0, tokens: 0, microUsd: 0, runningMs: 0 },
     rounds: 0,
-    seenTurn: null,
+    seenTurn: afterTurn ?? null,
     brakes: FRESH_BRAKES(POLICY.goal.gapMinMs),
     sceptics,
     pendingWake: null,

@@ -1,0 +1,52 @@
+import type { CameWake, EndedTurn } from '../../workflows/core/goal/goal-event.ts';
+import type { GoalState } from '../../workflows/core/goal/goal-state.ts';
+import type { Deps } from '../deps.ts';
+import { type EndedRow, lookForGoal } from '../store/goal-look.ts';
+import { findGoal, goalPlace } from '../store/goals.ts';
+import { lastTextOf } from '../turn/last-text.ts';
+import { claimOf, wordsHash } from './claim.ts';
+
+/** A goal as its workflow begins, or begins again: where it stood when it last told the store. */
+export interface OpenedGoal {
+  readonly session: string;
+  /** Task queue of the workers that have its files. */
+  readonly workspaceQueue: string;
+  readonly state: GoalState;
+}
+
+/** Null: the store knows no such goal. */
+export async function loadGoal(deps: Deps, id: string): Promise<OpenedGoal | null> {
+  const place = await goalPlace(deps.database.db, id);
+  if (!place) return null;
+  return { session: place.row.session, workspaceQueue: place.workspaceQueue, state: place.row.state };
+}
+
+export interface GoalLookRequest {
+  readonly goal: string;
+  /** Number of the last turn that was counted. */
+  readonly afterTurn: number;
+}
+
+export interface LookedGoal {
+  readonly turns: readonly EndedTurn[];
+  readonly wakes: readonly CameWake[];
+  readonly withdrawn: number | null;
+  readonly more: boolean;
+}
+
+/** What has happened in the session since, as small as a history wants it. */
+export async function lookGoal(deps: Deps, { goal: id, afterTurn }: GoalLookRequest): Promise<LookedGoal> {
+  const { db } = deps.database;
+  const row = await findGoal(db, id);
+  if (!row) return { turns: [], wakes: [], withdrawn: null, more: false };
+  const found = await lookForGoal(db, id, row.session, afterTurn);
+  const turns: EndedTurn[] = [];
+  for (const each of found.turns) turns.push(await asEnded(deps, each));
+  return { ...found, turns };
+}
+
+async function asEnded(deps: Deps, { head, claimed, ...ended }: EndedRow): Promise<EndedTurn> {
+  const said = await lastTextOf(deps, head);
+  const claim = claimed === null ? null : claimOf(claimed);
+  return { ...ended, reply: wordsHash(said ?? ''), claim: claim?.claim ?? null };
+}

@@ -1,0 +1,80 @@
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
+import type { RoundLimits } from '../../workflows/core/goal/goal-limits.ts';
+import type { Db, Tx } from './database.ts';
+import { recordEvents } from './events.ts';
+import { sha256 } from './hash.ts';
+import { insertInput } from './intake.ts';
+import { goalRound, input, session, turn } from './schema.ts';
+
+export interface Directive {
+  readonly goal: string;
+  readonly session: string;
+  readonly round: number;
+  readonly limits: RoundLimits;
+  readonly text: string;
+}
+
+/** What of a person waits keeps a directive back; so does work that was handed in and has not begun. */
+const GOES_FIRST = ['prompt', 'steer', 'directive', 'wake'] as const;
+
+/**
+ * Queues the directive of a round, if the session is idle and nothing of a person waits there: one transaction,
+ * one input a round whatever is repeated.
+ */
+export async function queueDirective(db: Db, directive: Directive): Promise<'queued' | 'busy' | 'closed'> {
+  const { goal, session: owner, round, limits, text } = directive;
+  return await db.transaction(async (tx) => {
+    const [row] = await tx.select().from(session).where(eq(session.id, owner)).for('no key update');
+    const before = await tx.$count(goalRound, and(eq(goalRound.goal, goal), eq(goalRound.round, round)));
+    if (before > 0) return 'queued';
+    if (!row || row.state !== 'open') return 'closed';
+    if (await isBusy(tx, owner)) return 'busy';
+    const id = directiveId(goal, round);
+    await insertInput(tx, { id, session: owner, kind: 'directive', text, sender: goal });
+    await tx.insert(goalRound).values({ goal, round, input: id, limits });
+    await recordEvents(tx, owner, [
+      {
+        key: `input/${id}`,
+        turn: null,
+        event: { kind: 'input.accepted', layer: 'driver', input: id, source: 'directive', by: goal },
+      },
+    ]);
+    return 'queued';
+  });
+}
+
+export function directiveId(goal: string, round: number): string {
+  return `in_${sha256('directive', goal, String(round)).slice(0, 32)}`;
+}
+
+async function isBusy(tx: Tx, owner: string): Promise<boolean> {
+  const open = await tx.$count(turn, and(eq(turn.session, owner), isNull(turn.endedAt)));
+  if (open > 0) return true;
+  const waiting = and(eq(input.session, owner), eq(input.status, 'queued'), inArray(input.kind, [...GOES_FIRST]));
+  return (await tx.$count(input, waiting)) > 0;
+}
+
+/** Takes a directive back that no turn has begun with. Returns the turn that has, if one has. */
+export async function withdrawDirective(
+  tx: Tx,
+  at: { readonly goal: string; readonly session: string; readonly round: number },
+): Promise<{ readonly withdrawn: string | null; readonly turn: string | null }> {
+  // The same order of locks as the session's own look at its queue.
+  await tx.select({ id: session.id }).from(session).where(eq(session.id, at.session)).for('no key update');
+  const [row] = await tx
+    .select({ id: input.id, status: input.status, turn: input.turn })
+    .from(goalRound)
+    .innerJoin(input, eq(input.id, goalRound.input))
+    .where(and(eq(goalRound.goal, at.goal), eq(goalRound.round, at.round)));
+  if (row?.status !== 'queued') return { withdrawn: null, turn: row?.turn ?? null };
+  await tx
+    .update(input)
+    .set({
+      status: 'withdrawn',
+      droppedBy: at.goal,
+      droppedWhy: 'The goal rests.',
+      droppedAt: sql`clock_timestamp()`,
+    })
+    .where(eq(input.id, row.id));
+  return { withdrawn: row.id, turn: null };
+}

@@ -1,0 +1,46 @@
+import { and, eq } from 'drizzle-orm';
+import type { Db, Tx } from './database.ts';
+import { sha256, storable } from './hash.ts';
+import { wake, type WakeOutcome } from './schema.ts';
+
+export interface NewWake {
+  readonly goal: string;
+  /** The sender's own id: twice delivered is once woken. */
+  readonly key: string;
+  readonly source: 'api' | 'schedule';
+  readonly event: string | null;
+  readonly by: string | null;
+  /** Set where it is not to be heard at all. */
+  readonly settled?: { readonly outcome: WakeOutcome; readonly why: string };
+}
+
+export interface StoredWake {
+  readonly id: string;
+  readonly isNew: boolean;
+  /** Null: it waits to be heard. */
+  readonly outcome: WakeOutcome | null;
+  readonly why: string | null;
+}
+
+export async function storeWake(db: Db | Tx, request: NewWake): Promise<StoredWake> {
+  const { goal, key, source, event, by, settled } = request;
+  const id = `wk_${sha256('wake', goal, key).slice(0, 32)}`;
+  const rows = await db
+    .insert(wake)
+    .values({
+      id,
+      goal,
+      key: storable(key),
+      source,
+      event: event === null ? null : storable(event),
+      by: by === null ? null : storable(by),
+      ...(settled ? { ...settled, settledAt: new Date() } : {}),
+    })
+    .onConflictDoNothing()
+    .returning({ id: wake.id });
+  const [row] = await db
+    .select({ outcome: wake.outcome, why: wake.why })
+    .from(wake)
+    .where(and(eq(wake.id, id)));
+  return { id, isNew: rows.length > 0, outcome: row?.outcome ?? null, why: row?.why ?? null };
+}

@@ -1,0 +1,250 @@
+import { and, eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { directiveId, queueDirective } from '../../../activities/store/goal-direct.ts';
+import { lookForGoal, untoldGoals } from '../../../activities/store/goal-look.ts';
+import { recordFacts } from '../../../activities/store/goal-record.ts';
+import { keepVerdict } from '../../../activities/store/goal-verdicts.ts';
+import { storeGoalCommand } from '../../../activities/store/goal-commands.ts';
+import { fireTemplate, roundOf, wakeBySchedule } from '../../../activities/store/firings.ts';
+import { findGoal, storeGoal } from '../../../activities/store/goals.ts';
+import { contentHash } from '../../../activities/store/hash.ts';
+import { storeWake } from '../../../activities/store/wakes.ts';
+import { goal, goalFiring, goalTemplate, input, outbox, session, wake } from '../../../activities/store/schema.ts';
+import { leftOf } from '../../../workflows/core/goal/goal-limits.ts';
+import type { GoalFact } from '../../../workflows/core/goal/goal-state.ts';
+import { DEFAULT_LIMITS } from '../../../workflows/core/policy.ts';
+import { type TestDatabase, testDatabase } from '../../support/database.ts';
+import { COMPLETED, end } from './ending.ts';
+import { AGENT, atOnce, id, journal, next, seedJob, seedTurn, send } from './seed.ts';
+
+const BUDGET = { turns: 5, tokens: 1_000, microUsd: 400, runningMs: 60_000 };
+const LEFT = leftOf(BUDGET, { turns: 0, tokens: 0, microUsd: 0, runningMs: 0 });
+
+let at: TestDatabase;
+beforeAll(async () => {
+  at = await testDatabase();
+});
+afterAll(() => at.close());
+
+/** A session without a turn or an input in it, and its goal. */
+async function seedGoal(): Promise<{ readonly goal: string; readonly session: string }> {
+  const { session: owner, input: prompt } = await seedJob(at.db);
+  await at.db.update(input).set({ status: 'withdrawn' }).where(eq(input.id, prompt));
+  const made = id('goal');
+  const stored = await storeGoal(at.db, {
+    id: made,
+    tenant: 'default',
+    session: owner,
+    objective: 'first',
+    checks: [],
+    judge: {},
+    budget: BUDGET,
+    sceptics: 1,
+    by: null,
+    fingerprint: 'f',
+  });
+  expect(stored).toBe('stored');
+  return { goal: made, session: owner };
+}
+
+const direct = (own: { goal: string; session: string }, round = 1) =>
+  queueDirective(at.db, { ...own, round, limits: LEFT, text: `round ${round}` });
+const holdSession = (owner: string) => sql`select 1 from pawl.session where id = ${owner} for update`;
+
+describe('a directive', () => {
+  test('is queued once a round, however often and at once it is tried', async () => {
+    const own = await seedGoal();
+    const answers = await atOnce(
+      at.db,
+      holdSession(own.session),
+      Array.from({ length: 6 }, () => () => direct(own)),
+    );
+    expect(answers).toEqual(Array(6).fill('queued'));
+    expect(await at.db.$count(input, and(eq(input.session, own.session), eq(input.kind, 'directive')))).toBe(1);
+    expect((await journal(at.db, own.session)).filter(({ kind }) => kind === 'input.accepted').length).toBe(1);
+  });
+
+  test('waits for a person, for a running turn, and for a directive before it', async () => {
+    const own = await seedGoal();
+    const prompt = await send(at.db, own.session, 'prompt');
+    expect(await direct(own)).toBe('busy');
+    const turn = await seedTurn(at.db, own.session);
+    expect([turn.input, await direct(own)]).toEqual([prompt, 'busy']);
+    await end(at.db, turn, COMPLETED);
+    expect(await direct(own)).toBe('queued');
+    expect(await direct(own, 2)).toBe('busy');
+  });
+
+  test('is not queued into a session that is closed', async () => {
+    const own = await seedGoal();
+    await at.db.update(session).set({ state: 'archived' }).where(eq(session.id, own.session));
+    expect(await direct(own)).toBe('closed');
+  });
+
+  test('gives its turn what is left of the budget, the tools of a goal, and no gate but the goal’s own', async () => {
+    const own = await seedGoal();
+    await direct(own);
+    const step = await next(at.db, own.session);
+    if (step.kind !== 'start') throw new Error(step.kind);
+    expect(step.turn.limits).toEqual({ ...DEFAULT_LIMITS, maxTokens: 1_000, maxMicroUsd: 400, maxRunningMs: 60_000 });
+    expect(step.turn.rules).toMatchObject({ goal: 'active', todoGate: 'off' });
+  });
+});
+
+describe('a look', () => {
+  test('brings ended turns after that number, and acknowledges the word', async () => {
+    const own = await seedGoal();
+    await direct(own);
+    const turn = await seedTurn(at.db, own.session);
+    await end(at.db, turn, COMPLETED, { runningMs: 1_234 });
+    const told = () =>
+      at.db
+        .select()
+        .from(outbox)
+        .where(eq(outbox.receiver, `goal:${own.goal}`));
+    expect((await told()).map(({ event, acknowledgedAt }) => [event, acknowledgedAt])).toEqual([
+      [`ended/${turn.turn}`, null],
+    ]);
+    const found = await lookForGoal(at.db, own.goal, own.session, 0);
+    expect(found.turns).toMatchObject([
+      { turn: turn.turn, n: 1, round: 1, runningMs: 1_234, acted: false, claimed: null },
+    ]);
+    expect((await lookForGoal(at.db, own.goal, own.session, 1)).turns).toEqual([]);
+    expect((await told())[0]?.acknowledgedAt).not.toBeNull();
+  });
+
+  test('tells of a directive that somebody withdrew; the sweeper tells the goal', async () => {
+    const own = await seedGoal();
+    await direct(own);
+    await at.db
+      .update(input)
+      .set({ status: 'withdrawn' })
+      .where(eq(input.id, directiveId(own.goal, 1)));
+    expect((await lookForGoal(at.db, own.goal, own.session, 0)).withdrawn).toBe(1);
+    expect(await untoldGoals(at.db, 100)).toContain(own.goal);
+  });
+});
+
+describe('what is told of a goal', () => {
+  test('is written once, also by a repeat: events, a new objective, wakes', async () => {
+    const own = await seedGoal();
+    const { id: woken } = await storeWake(at.db, { goal: own.goal, key: 'w', source: 'api', event: null, by: null });
+    await storeGoalCommand(at.db, { goal: own.goal, id: 'e', kind: 'edit', objective: 'second', by: 'a', why: null });
+    const state = (await findGoal(at.db, own.goal))!.state;
+    const facts: readonly GoalFact[] = [
+      { n: 2, kind: 'edited', edit: 'e' },
+      {
+        n: 3,
+        kind: 'moved',
+        to: { kind: 'paused', by: 'user' },
+        cause: { name: 'command', id: 'e' },
+        decidedBy: 'user',
+        turn: null,
+      },
+      { n: 4, kind: 'wake_settled', wake: woken, outcome: 'recorded', why: 'paused(user)' },
+    ];
+    const paused = { ...state, status: { kind: 'paused', by: 'user' } as const, facts };
+    await recordFacts(at.db, own, facts, paused);
+    const once = await journal(at.db, own.session);
+    await recordFacts(at.db, own, facts, paused);
+    expect(await journal(at.db, own.session)).toEqual(once);
+    expect(once.filter(({ layer }) => layer === 'goal')).toEqual([
+      { kind: 'goal.edited', layer: 'goal', goal: own.goal, edit: 'e' },
+      expect.objectContaining({ kind: 'goal.moved', reason: 'paused', detail: 'user', by: 'a', signal: 'command' }),
+      expect.objectContaining({ kind: 'goal.wake', outcome: 'recorded', why: 'paused(user)' }),
+    ]);
+    expect(await findGoal(at.db, own.goal)).toMatchObject({ objective: 'second', version: 2, status: 'paused(user)' });
+  });
+
+  test('a verdict is kept once: who comes second gets the first one’s', async () => {
+    const own = await seedGoal();
+    const verdict = { key: id('v'), ...own, turn: 't', source: 'judge', found: 'continue', text: 'x' } as const;
+    expect(await keepVerdict(at.db, { ...verdict, told: { kind: 'one' } })).toEqual({ kind: 'one' });
+    expect(await keepVerdict(at.db, { ...verdict, told: { kind: 'two' } })).toEqual({ kind: 'one' });
+  });
+
+  test('a session has one goal that is open', async () => {
+    const own = await seedGoal();
+    const second = { ...(await findGoal(at.db, own.goal))!, budget: BUDGET, sceptics: 1, by: null, id: id('goal') };
+    expect(await storeGoal(at.db, second)).toBe('another_is_open');
+    await at.db.update(goal).set({ isFinal: true }).where(eq(goal.id, own.goal));
+    expect(await storeGoal(at.db, second)).toBe('stored');
+  });
+});
+
+describe('firings', () => {
+  const slot = (n: number) => new Date(Date.UTC(2020, 0, 1, 3, 0, n));
+
+  async function seedTemplate(): Promise<string> {
+    await seedJob(at.db);
+    const made = id('goal');
+    await at.db.insert(goalTemplate).values({
+      id: made,
+      tenant: 'default',
+      agent: contentHash(AGENT),
+      workspaceKind: 'host',
+      workspacePath: '/w',
+      workspaceQueue: 'q',
+      objective: 'each night',
+      checks: [],
+      judge: {},
+      budget: BUDGET,
+      sceptics: 1,
+      schedule: { cron: '0 3 * * *' },
+      fingerprint: 'f',
+    });
+    return made;
+  }
+
+  const firings = async (template: string) =>
+    (await at.db.select().from(goalFiring).where(eq(goalFiring.template, template)).orderBy(goalFiring.slot)).map(
+      ({ outcome, goal: of }) => [outcome, of],
+    );
+
+  test('those that were missed collapse into the first that is handled; each has its row', async () => {
+    const template = await seedTemplate();
+    for (const n of [1, 2, 3, 1]) await fireTemplate(at.db, template, slot(n));
+    const begun = roundOf(template, slot(1));
+    expect(await firings(template)).toEqual([
+      ['started', begun],
+      ['superseded', begun],
+      ['superseded', begun],
+    ]);
+    expect(await findGoal(at.db, begun)).toMatchObject({ objective: 'each night', status: 'active', template });
+  });
+
+  test('one that comes while the goal before it is open is skipped, and the next one after its end begins', async () => {
+    const template = await seedTemplate();
+    const soon = (ms: number) => new Date(Date.now() + ms);
+    const [first, second, third] = [soon(60_000), soon(120_000), soon(180_000)];
+    await fireTemplate(at.db, template, first);
+    await fireTemplate(at.db, template, second);
+    await at.db.update(goal).set({ isFinal: true }).where(eq(goal.template, template));
+    await fireTemplate(at.db, template, third);
+    expect(await firings(template)).toEqual([
+      ['started', roundOf(template, first)],
+      ['skipped', roundOf(template, first)],
+      ['started', roundOf(template, third)],
+    ]);
+  });
+
+  test('the same firing at once, six times, begins one goal', async () => {
+    const template = await seedTemplate();
+    const hold = sql`select 1 from pawl.goal_template where id = ${template} for update`;
+    const work = () => fireTemplate(at.db, template, slot(1));
+    const begun = await atOnce(
+      at.db,
+      hold,
+      Array.from({ length: 6 }, () => work),
+    );
+    expect(new Set(begun)).toEqual(new Set([roundOf(template, slot(1))]));
+    expect(await at.db.$count(goal, eq(goal.template, template))).toBe(1);
+  });
+
+  test('a goal that is only woken hears of missed firings once', async () => {
+    const own = await seedGoal();
+    for (const n of [1, 2, 2, 3]) await wakeBySchedule(at.db, own.goal, slot(n));
+    const rows = await at.db.select().from(wake).where(eq(wake.goal, own.goal)).orderBy(wake.key);
+    expect(rows.map(({ outcome }) => outcome)).toEqual([null, 'superseded', 'superseded']);
+  });
+});

@@ -1,0 +1,401 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { callTools, type ChatRequest, hold, paced, type Reply, say, status } from '../../testing/index.ts';
+import { createRuns, type Runs } from '../../client/index.ts';
+import { turn } from '../../activities/store/schema.ts';
+import {
+  beginGoal,
+  foundOf,
+  goalIs,
+  liveState,
+  movesOf,
+  roleOf,
+  roundsOf,
+  verdict,
+  vote,
+  wakesOf,
+} from '../support/goals.ts';
+import { newestUserText, userTexts } from '../support/conversations.ts';
+import { cancelTurn, closedStatus } from '../support/engine-facts.ts';
+import { type TestHouse, testHouse } from '../support/test-house.ts';
+import { until } from '../support/until.ts';
+import { goalWorkflowId, look } from '../../workflows/messages.ts';
+
+type Role = ReturnType<typeof roleOf>;
+type Plays = Partial<Record<Role, (request: ChatRequest) => Reply>>;
+
+/** Told apart by a word in the objective, which the directive and the judge's material both hold. */
+const plays = new Map<string, Plays>();
+function rules(request: ChatRequest): Reply {
+  const said = userTexts(request).join('\n');
+  const name = [...plays.keys()].find((each) => said.includes(`GOAL ${each}.`));
+  const play = name === undefined ? undefined : plays.get(name)?.[roleOf(request)];
+  return play?.(request) ?? status(400, `nobody wrote this: ${roleOf(request)} of ${name ?? 'nobody'}`);
+}
+
+let at: TestHouse;
+let runs: Runs;
+beforeAll(async () => {
+  at = await testHouse({ rules });
+  const { database, temporal, taskQueue, catalogue, listener } = at.house;
+  runs = createRuns({ database, temporal, taskQueue, catalogue, listener });
+});
+afterAll(async () => {
+  await at.close();
+});
+
+const begin = async (name: string, own: Plays, wishes: Parameters<typeof beginGoal>[2] = {}) => {
+  plays.set(name, own);
+  return await beginGoal(at, `GOAL ${name}. Do it well.`, wishes);
+};
+
+const TENANT = 'default';
+const order = async (goal: string, kind: 'pause' | 'resume' | 'cancel', id?: string) =>
+  await runs.orderGoal(TENANT, goal, { kind, by: 'somebody', why: 'for a reason', id });
+const complete = { judge: () => verdict('candidate_complete'), sceptic: () => vote('approve') };
+/** Each reply is another one: it says how many rounds the conversation has seen. */
+const counting = (request: ChatRequest) =>
+  say(
+    `Said ${request.messages.filter(({ role }) => role === 'assistant').length + 1} of ${newestUserText(request).length}.`,
+  );
+const directives = (request: ChatRequest) => userTexts(request).filter((text) => text.startsWith('This is round'));
+
+describe.concurrent('a goal', () => {
+  it('is worked on in rounds until judge, sceptic and gate agree', async () => {
+    let judged = 0;
+    const seen: number[] = [];
+    const made = await begin('until agreed', {
+      agent: (request) => {
+        seen.push(directives(request).length);
+        return counting(request);
+      },
+      judge: () =>
+        ++judged === 1
+          ? verdict('continue', { gap: 'a part is missing', next_step: 'Do part two.' })
+          : verdict('candidate_complete'),
+      sceptic: () => vote('approve'),
+    });
+    const row = await goalIs(at, made.id, 'complete');
+    expect(await movesOf(at, made)).toEqual(['active by created', 'complete by sceptics']);
+    expect(await foundOf(at, made)).toEqual(['judge continue', 'judge candidate_complete', 'sceptic approve']);
+    expect([row.state.spent.turns, row.state.spent.tokens]).toEqual([2, 5 * 110]);
+    const rounds = await roundsOf(at, made.id);
+    expect(rounds.map(({ round, status: how, kind }) => [round, how, kind])).toEqual([
+      [1, 'consumed', 'directive'],
+      [2, 'consumed', 'directive'],
+    ]);
+    expect(rounds[1]?.body).toContain('Missing: a part is missing');
+    expect(rounds[1]?.body).toContain('Do part two.');
+    expect(rounds[1]?.limits.maxTokens).toBe(100_000 - 2 * 110);
+    // Only the newest directive stays in the context.
+    expect(seen).toEqual([1, 1]);
+    expect(await closedStatus(at, goalWorkflowId(made.id))).toBe('COMPLETED');
+  });
+
+  it('whose check fails is never complete, whatever model and judge say', async () => {
+    const made = await begin(
+      'check fails',
+      {
+        agent: (request) =>
+          request.messages.at(-1)?.role === 'tool'
+            ? say('Done, believe me.')
+            : callTools([{ name: 'update_goal', arguments: { status: 'complete', note: 'It is done.' } }]),
+        judge: () => verdict('candidate_complete'),
+      },
+      { checks: ['echo no; exit 3'] },
+    );
+    const row = await goalIs(at, made.id, 'paused(no_progress)', 60_000);
+    expect(await movesOf(at, made)).toEqual(['active by created', 'paused(no_progress) by no_progress']);
+    const found = await foundOf(at, made);
+    expect(found.filter((each) => each.startsWith('checks'))).toEqual(Array(3).fill('checks failed'));
+    expect(row.state.rounds).toBe(3);
+    await order(made.id, 'cancel');
+  });
+
+  it('whose check passes is complete though the model never says so, and no judge is asked', async () => {
+    let steps = 0;
+    const made = await begin(
+      'check passes',
+      {
+        agent: (request) => {
+          steps += 1;
+          return directives(request)[0]?.includes('round 2') && request.messages.at(-1)?.role !== 'tool'
+            ? callTools([{ name: 'write_file', arguments: { path: 'done', content: 'x' } }])
+            : say(`Not yet ${steps}.`);
+        },
+        judge: () => verdict('continue', { gap: 'the file is missing' }),
+      },
+      { checks: ['test -e done'] },
+    );
+    await goalIs(at, made.id, 'complete');
+    expect(await foundOf(at, made)).toEqual(['checks failed', 'judge continue', 'checks passed']);
+    expect(await movesOf(at, made)).toEqual(['active by created', 'complete by checks']);
+  });
+
+  it('rests where no judge gives a usable verdict twice, and goes on when it is woken', async () => {
+    let asked = 0;
+    const made = await begin('unusable judge', {
+      ...complete,
+      agent: counting,
+      judge: () => (++asked <= 2 ? say('I would rather not say.') : verdict('candidate_complete')),
+    });
+    await goalIs(at, made.id, 'paused(infrastructure)');
+    expect(await foundOf(at, made)).toEqual(['judge unusable', 'judge unusable']);
+    await runs.wakeGoal(TENANT, made.id, { id: 'try again', by: 'somebody' });
+    await goalIs(at, made.id, 'complete');
+    expect((await wakesOf(at, made.id)).map(({ key, outcome, why }) => [key, outcome, why])).toEqual([
+      ['try again', 'fired', 'paused(infrastructure)'],
+    ]);
+  });
+
+  it('goes on after a sceptic is sure that it is not done', async () => {
+    let votes = 0;
+    const made = await begin(
+      'sceptics',
+      {
+        agent: counting,
+        judge: () => verdict('candidate_complete'),
+        sceptic: () => vote(++votes === 1 ? 'refute' : 'approve'),
+      },
+      { sceptics: 3 },
+    );
+    await goalIs(at, made.id, 'complete');
+    expect(await foundOf(at, made)).toEqual([
+      'judge candidate_complete',
+      'sceptic refute',
+      'judge candidate_complete',
+      'sceptic approve',
+      'sceptic approve',
+      'sceptic approve',
+    ]);
+    expect((await roundsOf(at, made.id))[1]?.body).toContain('I refute.');
+  });
+
+  it('stops at its budget, and goes on when that is raised', async () => {
+    const made = await begin(
+      'budget',
+      {
+        agent: counting,
+        judge: (request) => verdict('continue', { gap: `gap ${'x'.repeat(newestUserText(request).length % 97)}` }),
+      },
+      { budget: { turns: 1 } },
+    );
+    await goalIs(at, made.id, 'budget_limited(turns)');
+    expect((await roundsOf(at, made.id)).length).toBe(1);
+    plays.set('budget', { ...complete, agent: counting });
+    expect(await runs.orderGoal(TENANT, made.id, { kind: 'edit', by: 'a', budget: { turns: 2 } })).toEqual({
+      kind: 'done',
+      status: 'active',
+    });
+    await goalIs(at, made.id, 'complete');
+    expect((await roundsOf(at, made.id)).length).toBe(2);
+  });
+
+  it('gives a round no more than is left, and a turn that reaches it ends there', async () => {
+    const made = await begin(
+      'narrow',
+      {
+        agent: (request) =>
+          request.messages.at(-1)?.role === 'tool' ? say('No.') : callTools([{ name: 'list_files', arguments: {} }]),
+      },
+      { budget: { tokens: 110 } },
+    );
+    await goalIs(at, made.id, 'budget_limited(tokens)');
+    const ended = await at.ended(made.session);
+    expect([ended.endReason, ended.endDetail]).toEqual(['ABORTED', 'budget']);
+    expect(ended.endSignal).toMatchObject({ limit: 'tokens', allowed: 110, used: 110 });
+  });
+});
+
+describe.concurrent('commands', () => {
+  it('pause lets the round end, resume goes on; the same id is answered the same', async () => {
+    const stop = hold();
+    const made = await begin('paused', {
+      ...complete,
+      agent: (request) =>
+        directives(request)[0]?.includes('round 1 ') ? paced(say('One.'), { hold: stop }) : say('Two.'),
+    });
+    await stop.reached;
+    expect(await order(made.id, 'pause', 'p1')).toEqual({ kind: 'done', status: 'paused(user)' });
+    stop.release();
+    await at.ended(made.session);
+    await until('the end is counted', async () => (await liveState(at, made.id)).seenTurn?.n === 1);
+    expect((await goalIs(at, made.id, 'paused(user)')).state.rounds).toBe(1);
+    expect(await order(made.id, 'resume', 'r1')).toEqual({ kind: 'done', status: 'active' });
+    await goalIs(at, made.id, 'complete');
+    expect(await order(made.id, 'pause', 'p1')).toEqual({ kind: 'done', status: 'paused(user)' });
+    expect(await order(made.id, 'pause', 'p2')).toEqual({ kind: 'final', status: 'complete' });
+    expect(await order(made.id, 'resume', 'p1')).toEqual({ kind: 'conflict' });
+    expect(await movesOf(at, made)).toEqual([
+      'active by created',
+      'paused(user) by command',
+      'active by command',
+      'complete by sceptics',
+    ]);
+  });
+
+  it('cancel ends the round that runs, and says who and why', async () => {
+    const stop = hold();
+    const made = await begin('cancelled', { agent: () => paced(say('One two three.'), { hold: stop, holdAt: 2 }) });
+    await stop.reached;
+    expect(await order(made.id, 'cancel')).toEqual({ kind: 'done', status: 'cancelled' });
+    expect(await at.ended(made.session)).toMatchObject({
+      endDetail: 'user_cancel',
+      endBy: 'somebody',
+      endWhy: 'for a reason',
+    });
+    await goalIs(at, made.id, 'cancelled');
+    expect(await closedStatus(at, goalWorkflowId(made.id))).toBe('COMPLETED');
+    // A goal that is over may still be sent wakes: each is kept with the reason.
+    await runs.wakeGoal(TENANT, made.id, { id: 'late', by: 'ci' });
+    await until('the late wake is recorded', async () => (await wakesOf(at, made.id))[0]?.outcome === 'recorded');
+    expect((await wakesOf(at, made.id)).map(({ why }) => why)).toEqual(['cancelled']);
+    expect((await roundsOf(at, made.id)).length).toBe(1);
+  });
+
+  it('an edited objective is in the next directive, and only there', async () => {
+    const stop = hold();
+    let judged = 0;
+    const made = await begin('edited', {
+      agent: (request) =>
+        directives(request)[0]?.includes('round 1 ') ? paced(say('One.'), { hold: stop }) : say('Two.'),
+      judge: () => (++judged === 1 ? verdict('continue', { gap: 'more' }) : verdict('candidate_complete')),
+      sceptic: () => vote('approve'),
+    });
+    await stop.reached;
+    await runs.orderGoal(TENANT, made.id, {
+      kind: 'edit',
+      by: 'a',
+      objective: 'GOAL edited. Now do </objective> it better.',
+    });
+    stop.release();
+    const row = await goalIs(at, made.id, 'complete');
+    expect(row.version).toBe(2);
+    const bodies = (await roundsOf(at, made.id)).map(({ body }) => body);
+    expect(bodies[0]).toContain('Do it well.');
+    expect(bodies[1]).toContain('Now do <\\/objective> it better.');
+    expect(bodies[1]?.match(/<\/objective>/g)).toHaveLength(1);
+  });
+
+  it('a person who cancels the round pauses the goal', async () => {
+    const stop = hold();
+    const made = await begin('person', { agent: () => paced(say('One two three.'), { hold: stop, holdAt: 2 }) });
+    await stop.reached;
+    await cancelTurn(at, `${made.session}/1`, 'somebody');
+    await goalIs(at, made.id, 'paused(user)');
+    expect(await movesOf(at, made)).toEqual(['active by created', 'paused(user) by turn_end']);
+    await order(made.id, 'cancel');
+  });
+});
+
+describe.concurrent('wakes', () => {
+  it('the model waits for an event by its name; only that one, or its time, wakes it', async () => {
+    const made = await begin('waits', {
+      ...complete,
+      agent: (request) => {
+        if (!directives(request)[0]?.includes('round 1 ')) return say('It came.');
+        return request.messages.at(-1)?.role === 'tool'
+          ? say('I wait.')
+          : callTools([{ name: 'update_goal', arguments: { status: 'waiting', note: 'for CI', event: 'CI is done' } }]);
+      },
+    });
+    await goalIs(at, made.id, 'waiting(event)');
+    await runs.wakeGoal(TENANT, made.id, { id: 'other', event: 'deployed', by: 'ci' });
+    await until('the other event is recorded', async () => (await wakesOf(at, made.id))[0]?.outcome === 'recorded');
+    expect((await liveState(at, made.id)).status.kind).toBe('waiting');
+    await runs.wakeGoal(TENANT, made.id, { id: 'ci', event: 'CI is done', by: 'ci' });
+    await goalIs(at, made.id, 'complete');
+    expect((await wakesOf(at, made.id)).map(({ key, outcome, why }) => [key, outcome, why])).toEqual([
+      ['other', 'recorded', 'another_event'],
+      ['ci', 'fired', 'waiting(event)'],
+    ]);
+  });
+
+  it('200 of them, each delivered twice at once: none is doubled, none is lost', { timeout: 90_000 }, async () => {
+    const made = await begin('many wakes', {
+      agent: (request) =>
+        request.messages.at(-1)?.role === 'tool'
+          ? say(`I wait ${request.messages.length}.`)
+          : callTools([{ name: 'update_goal', arguments: { status: 'waiting', note: 'more', event: 'tick' } }]),
+    });
+    await goalIs(at, made.id, 'waiting(event)');
+    const ids = Array.from({ length: 200 }, (_, n) => `w${n}`);
+    const deliver = (id: string) => runs.wakeGoal(TENANT, made.id, { id, event: 'tick', by: 'ci' });
+    for (let n = 0; n < ids.length; n += 20) {
+      const some = ids.slice(n, n + 20);
+      await Promise.all([...some, ...some].map(deliver));
+    }
+    await order(made.id, 'cancel');
+    const wakes = await until('each wake has its outcome', async () => {
+      const rows = await wakesOf(at, made.id);
+      return rows.every(({ outcome }) => outcome !== null) ? rows : null;
+    });
+    expect(wakes.map(({ key }) => key).toSorted()).toEqual(ids.toSorted());
+    const fired = wakes.filter(({ outcome }) => outcome === 'fired').length;
+    const events = (await at.events(made.session)).filter(({ event }) => event.kind === 'goal.wake');
+    expect(events.length).toBe(200);
+    const [{ rounds }] = [(await goalIs(at, made.id, 'cancelled')).state];
+    // One round for each wake that fired, after the first; the last may not have begun before the cancel.
+    expect([fired, fired + 1]).toContain(rounds);
+    expect(await at.house.database.db.$count(turn, eq(turn.session, made.session))).toBeLessThanOrEqual(rounds);
+  });
+});
+
+it('a job with a goal is done when the goal is, and its turns are the goal’s', async () => {
+  let judged = 0;
+  plays.set('of a job', {
+    ...complete,
+    agent: counting,
+    judge: () => (++judged === 1 ? verdict('continue', { gap: 'more' }) : verdict('candidate_complete')),
+  });
+  const submitted = await runs.submit({ tenant: TENANT, key: 'goal-job', text: 'GOAL of a job. Do it.', goal: {} });
+  if (submitted.kind !== 'accepted') throw new Error(submitted.kind);
+  const following = runs.events(TENANT, submitted.job, {});
+  let step = await following.next();
+  while (!step.done) step = await following.next();
+  expect(step.value).toMatchObject({ state: 'done', turn: `${submitted.session}/2`, goal: { status: 'complete' } });
+  expect((await goalIs(at, `goal_${submitted.job.slice(4)}`, 'complete')).state.spent.turns).toBe(2);
+  const shown = await runs.show(TENANT, submitted.job);
+  expect(shown?.turns.map(({ n }) => n)).toEqual([1, 2]);
+});
+
+it('a cancelled job takes its goal and its turn with it', async () => {
+  const stop = hold();
+  plays.set('of a cancelled job', { agent: () => paced(say('One two three.'), { hold: stop, holdAt: 2 }) });
+  const text = 'GOAL of a cancelled job. Do it.';
+  const submitted = await runs.submit({ tenant: TENANT, key: 'cancelled-job', text, goal: {} });
+  if (submitted.kind !== 'accepted') throw new Error(submitted.kind);
+  await stop.reached;
+  const asked = { by: 'somebody', why: 'for a reason', id: 'c' };
+  expect(await runs.cancel(TENANT, submitted.job, asked)).toBe('took_request');
+  expect(await at.ended(submitted.session)).toMatchObject({ endDetail: 'user_cancel', endBy: 'somebody' });
+  const job = await until('the job is done', async () => {
+    const found = await runs.get(TENANT, submitted.job);
+    return found?.state === 'done' ? found : null;
+  });
+  expect(job.goal?.status).toBe('cancelled');
+  expect(await runs.cancel(TENANT, submitted.job, asked)).toBe('took_request');
+});
+
+it('a goal continues as new, and nothing of it is lost', async () => {
+  const made = await begin('long history', {
+    agent: (request) =>
+      request.messages.at(-1)?.role === 'tool'
+        ? say('I wait.')
+        : callTools([{ name: 'update_goal', arguments: { status: 'waiting', note: 'x', event: 'tick' } }]),
+  });
+  await goalIs(at, made.id, 'waiting(event)');
+  const handle = at.house.temporal.workflow.getHandle(goalWorkflowId(made.id));
+  const { runId } = await handle.describe();
+  await until(
+    'a new run has taken over',
+    async () => {
+      await Promise.all(Array.from({ length: 60 }, () => handle.signal(look)));
+      return (await handle.describe()).runId !== runId;
+    },
+    60_000,
+  );
+  const state = await liveState(at, made.id);
+  expect([state.status.kind, state.rounds, state.seenTurn?.n]).toEqual(['waiting', 1, 1]);
+  expect(await order(made.id, 'cancel')).toEqual({ kind: 'done', status: 'cancelled' });
+});
