@@ -28,10 +28,12 @@ export interface NewGoal {
 
 /** One open goal a session; the same id again is the same goal. */
 export async function storeGoal(db: Db | Tx, request: NewGoal): Promise<'stored' | 'known' | 'another_is_open'> {
-  const { budget, sceptics, by, template = null, firstRound, ...rest } = request;
+  const { id, tenant, session: owner, objective, checks, judge, fingerprint } = request;
+  const { budget, sceptics, by, template = null, firstRound } = request;
   const first = firstRound ? { firstRound } : {};
-  const state = openGoal({ budget, sceptics, atMs: Date.now(), ...first, ...(await newestEnded(db, request.session)) });
-  const row = { ...rest, template, createdBy: by, status: nameOf(state.status), state };
+  const state = openGoal({ budget, sceptics, atMs: Date.now(), ...first, ...(await newestEnded(db, owner)) });
+  const asked = { id, tenant, session: owner, objective, checks, judge, fingerprint, template, createdBy: by };
+  const row = { ...asked, status: nameOf(state.status), state };
   try {
     const stored = await db
       .insert(goal)

@@ -26,6 +26,10 @@ describe('registry', () => {
       ['ask_user', 'none', 'wait'],
       ['wait_for', 'none', 'wait'],
       ['report_blocked', 'none', 'wait'],
+      ['spawn_agent', 'none', 'child'],
+      ['wait_agents', 'none', 'wait'],
+      ['get_goal', 'none', 'activity'],
+      ['update_goal', 'none', 'activity'],
       ['http_get', 'none', 'activity'],
       ['http_request', 'keyed', 'activity'],
     ]);
