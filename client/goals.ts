@@ -170,17 +170,20 @@ export interface WakeRequest {
   readonly by: string;
 }
 
+export type WokenGoal = Omit<StoredWake, 'isBeingTold'>;
+
 /** Wakes a goal: a row first, then the engine. Null: the tenant has no such goal. */
 export async function wakeGoal(
   { db, engine }: GoalDeps,
   at: { readonly tenant: string; readonly goal: string },
   { id: key = newId('wk'), event, by }: WakeRequest,
-): Promise<StoredWake | null> {
+): Promise<WokenGoal | null> {
   const row = await onStore(() => goalOf(db, at));
   if (!row) return null;
   const stored = await onStore(() => storeWake(db, { goal: row.id, key, source: 'api', event: event ?? null, by }));
-  if (stored.outcome === null) await engine.lookGoal(row.id);
-  return stored;
+  if (stored.outcome === null && !stored.isBeingTold) await engine.lookGoal(row.id);
+  const { id, isNew, outcome, why } = stored;
+  return { id, isNew, outcome, why };
 }
 
 /** Ids are ours: whatever else stands in a request names nothing. A recurring goal's round reads `<template>/<time>`. */

@@ -27,8 +27,8 @@ import {
   showGoal,
   wakeGoal,
   type WakeRequest,
+  type WokenGoal,
 } from './goals.ts';
-import type { StoredWake } from '../activities/store/wakes.ts';
 import { type RecurringGoal, showRecurring } from './recurring.ts';
 import { type PlanState, planSession } from './plan.ts';
 import { type FollowRequest, followJob, type RunEvent } from './follow.ts';
@@ -98,7 +98,7 @@ export interface Runs extends InputRuns, SessionRuns {
   goals(tenant: string, request?: { readonly open?: boolean | undefined }): Promise<readonly Goal[]>;
   /** Pauses, resumes, edits or cancels a goal; the answer is the status it has then. */
   orderGoal(tenant: string, goal: string, order: GoalOrder): Promise<OrderAnswer | null>;
-  wakeGoal(tenant: string, goal: string, request: WakeRequest): Promise<StoredWake | null>;
+  wakeGoal(tenant: string, goal: string, request: WakeRequest): Promise<WokenGoal | null>;
   ps(tenant: string): Promise<readonly OpenJob[]>;
   /** Throws StoreAway or EngineAway where one of the two does not answer. */
   check(): Promise<void>;

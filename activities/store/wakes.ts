@@ -1,4 +1,4 @@
-import { and, eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { Db, Tx } from './database.ts';
 import { sha256, storable } from './hash.ts';
 import { wake, type WakeOutcome } from './schema.ts';
@@ -17,6 +17,8 @@ export interface NewWake {
 export interface StoredWake {
   readonly id: string;
   readonly isNew: boolean;
+  /** It came a moment ago, and who brought it then is telling the goal; the sweeper repeats what gets lost. */
+  readonly isBeingTold: boolean;
   /** Null: it waits to be heard. */
   readonly outcome: WakeOutcome | null;
   readonly why: string | null;
@@ -39,8 +41,19 @@ export async function storeWake(db: Db | Tx, request: NewWake): Promise<StoredWa
     .onConflictDoNothing()
     .returning({ id: wake.id });
   const [row] = await db
-    .select({ outcome: wake.outcome, why: wake.why })
+    .select({
+      outcome: wake.outcome,
+      why: wake.why,
+      isYoung: sql<boolean>`${wake.createdAt} > clock_timestamp() - interval '1 second'`,
+    })
     .from(wake)
-    .where(and(eq(wake.id, id)));
-  return { id, isNew: rows.length > 0, outcome: row?.outcome ?? null, why: row?.why ?? null };
+    .where(eq(wake.id, id));
+  const isNew = rows.length > 0;
+  return {
+    id,
+    isNew,
+    isBeingTold: !isNew && row?.isYoung === true,
+    outcome: row?.outcome ?? null,
+    why: row?.why ?? null,
+  };
 }

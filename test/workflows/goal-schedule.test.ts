@@ -29,7 +29,7 @@ beforeAll(async () => {
   });
   worker = await at.startWorker();
   const { database, temporal, taskQueue, catalogue, listener } = at.house;
-  runs = createRuns({ database, temporal, taskQueue, catalogue, listener });
+  runs = createRuns({ database, temporal, taskQueue, catalogue, listener, engineLimitMs: 30_000 });
   mkdirSync(join(at.workspaces, 'nightly'), { recursive: true });
 });
 afterAll(async () => {

@@ -2,7 +2,7 @@ import type { AgentMode } from './agents.ts';
 import type { CompactionCause } from './compact-outcome.ts';
 import type { Decider, End, EndPhase, Signal } from './ends.ts';
 import type { StopVerdict } from './gate.ts';
-import type { GoalCause } from './goal/goal-state.ts';
+import type { GoalJournalEvent } from './goal/goal-journal.ts';
 import type { InputKind } from './inputs.ts';
 import type { ProviderFailure, Usage } from './sample-outcome.ts';
 import type { SessionEvent } from './session-events.ts';
@@ -287,37 +287,7 @@ export type JournalEvent =
       readonly head: string;
     } & EndRow)
   | ({ readonly kind: 'driver.ended'; readonly layer: 'driver'; readonly reason: DriverEnd } & EndRow)
-  /** Into a status that is not final; `reason` is its name, `signal` what brought it. */
-  | ({ readonly kind: 'goal.moved' } & GoalMove)
-  | ({ readonly kind: 'goal.ended' } & GoalMove)
-  | {
-      readonly kind: 'goal.judged';
-      readonly layer: 'goal';
-      readonly goal: string;
-      readonly source: 'checks' | 'judge' | 'sceptic' | 'stop_gate';
-      /** What was found, as a code. */
-      readonly found: string;
-      /** The text of it, in the store. */
-      readonly verdict: string;
-    }
-  | { readonly kind: 'goal.edited'; readonly layer: 'goal'; readonly goal: string; readonly edit: string }
-  | {
-      readonly kind: 'goal.wake';
-      readonly layer: 'goal';
-      readonly goal: string;
-      readonly wake: string;
-      readonly outcome: 'fired' | 'recorded' | 'superseded' | 'expired';
-      readonly why: string;
-    };
-
-interface GoalMove extends EndRow {
-  readonly layer: 'goal';
-  readonly goal: string;
-  readonly evidence: GoalCause;
-  /** Who asked, where somebody did, and what they said. */
-  readonly by: string | null;
-  readonly why: string | null;
-}
+  | GoalJournalEvent;
 
 export type CancelAnswer = 'took' | 'already_ended' | 'second';
 
