@@ -1,4 +1,5 @@
-import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, eq, isNull, notInArray, sql } from 'drizzle-orm';
+import { BACKGROUND } from '../../workflows/core/inputs.ts';
 import type { RoundLimits } from '../../workflows/core/goal/goal-limits.ts';
 import type { Db, Tx } from './database.ts';
 import { recordEvents } from './events.ts';
@@ -13,9 +14,6 @@ export interface Directive {
   readonly limits: RoundLimits;
   readonly text: string;
 }
-
-/** What of a person waits keeps a directive back; so does work that was handed in and has not begun. */
-const GOES_FIRST = ['prompt', 'steer', 'directive', 'wake'] as const;
 
 /**
  * Queues the directive of a round, if the session is idle and nothing of a person waits there: one transaction,
@@ -50,7 +48,8 @@ export function directiveId(goal: string, round: number): string {
 async function isBusy(tx: Tx, owner: string): Promise<boolean> {
   const open = await tx.$count(turn, and(eq(turn.session, owner), isNull(turn.endedAt)));
   if (open > 0) return true;
-  const waiting = and(eq(input.session, owner), eq(input.status, 'queued'), inArray(input.kind, [...GOES_FIRST]));
+  // After a person's cancel background results wait for the next turn, so they keep none back.
+  const waiting = and(eq(input.session, owner), eq(input.status, 'queued'), notInArray(input.kind, [...BACKGROUND]));
   return (await tx.$count(input, waiting)) > 0;
 }
 

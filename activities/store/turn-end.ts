@@ -1,8 +1,6 @@
-import { and, asc, eq, inArray, or, sql } from 'drizzle-orm';
-import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
+import { and, asc, eq, sql } from 'drizzle-orm';
 import { cascadeOf } from '../../workflows/core/agents.ts';
 import type { Decider, End, Signal } from '../../workflows/core/ends.ts';
-import { SAID_TO_TURN } from '../../workflows/core/inputs.ts';
 import { NO_USAGE, type Usage } from '../../workflows/core/sample-outcome.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
 import { type HookEvent, STOP_EVENTS } from '../gate/hook-types.ts';
@@ -16,7 +14,7 @@ import { tellGoal } from './goal-turns.ts';
 import { storableDeep } from './hash.ts';
 import { settleInputs } from './settle-inputs.ts';
 import { storeReports } from './reports.ts';
-import { cancel, input, outbox, session, type StructuredOutput, turn } from './schema.ts';
+import { cancel, outbox, session, type StructuredOutput, turn } from './schema.ts';
 import { agentsOf, markCancelled } from './sub-agents.ts';
 import { chainOn, type Link, writeLinks } from './transcript.ts';
 import { usageOfTurn } from './usage.ts';
