@@ -225,7 +225,7 @@ export interface Goal {
   readonly changedAt: string;
 }
 
-export function toGoal(row: GoalRow): Goal {
+function toGoal(row: GoalRow): Goal {
   const { id, session: owner, objective, version, status, state, checks, template, createdBy } = row;
   const { rounds, budget, spent, sceptics } = state;
   return {

@@ -13,7 +13,7 @@ export interface GoalOfTurn {
 }
 
 /** Tools of every session with a goal. */
-export const GOAL_TOOLS = ['get_goal', 'update_goal'] as const;
+const GOAL_TOOLS = ['get_goal', 'update_goal'] as const;
 
 export async function goalOfTurn(tx: Tx, session: string): Promise<GoalOfTurn | null> {
   const [row] = await tx

@@ -14,7 +14,7 @@ import { say, type ChatRequest, type Reply } from '../../testing/index.ts';
 import type { TestHouse } from './test-house.ts';
 import { until } from './until.ts';
 
-export const BUDGET: GoalBudget = { turns: 10, tokens: 100_000, microUsd: null, runningMs: 3_600_000 };
+const BUDGET: GoalBudget = { turns: 10, tokens: 100_000, microUsd: null, runningMs: 3_600_000 };
 
 export interface TestGoal {
   readonly id: string;
