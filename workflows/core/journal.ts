@@ -31,6 +31,7 @@ export type StreamEnd =
   | 'lost';
 export type BatchEnd = 'all_returned' | 'fused' | 'cancelled';
 export type DriverEnd = 'queue_empty' | 'closed';
+export type CancelAnswer = 'took' | 'already_ended' | 'second';
 
 /**
  * The vocabulary of the event table, the event stream, the page and the tests.
@@ -288,8 +289,6 @@ export type JournalEvent =
     } & EndRow)
   | ({ readonly kind: 'driver.ended'; readonly layer: 'driver'; readonly reason: DriverEnd } & EndRow)
   | GoalJournalEvent;
-
-export type CancelAnswer = 'took' | 'already_ended' | 'second';
 
 /** An event as the table holds it and the stream sends it. `at` is an ISO time. */
 export interface RecordedEvent {
