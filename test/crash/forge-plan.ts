@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { JournalEvent } from '../../workflows/core/journal.ts';
 import type { ForgeFault } from '../support/forge.ts';
+import { until } from '../support/until.ts';
 import { REQUEST_MS, SETTLE_AFTER_MS } from './forge-config.ts';
 import type { ForgeRun } from './forge-run.ts';
 import type { Boundary } from './kill-at.ts';
@@ -60,7 +61,8 @@ export const DISTURBANCES: readonly Disturbance[] = [
 /** Runs the job to its end under a plan, and checks what the forge, the ledger and the events say. */
 export async function play(run: ForgeRun, plan: Plan): Promise<void> {
   const { disturbance } = plan;
-  const { arrived } = run.begin(plan.fault);
+  run.begin(plan.fault);
+  const arrived = () => until('its request arrives', () => run.forge.posts(run.name) > 0, 60_000);
   const [first, ...others] = disturbance.kind === 'dies' ? disturbance.at : [];
   const worker = await run.workers(disturbance.kind === 'killed_of_two' ? 2 : 1);
   if (first) await worker.arm(first);
@@ -75,16 +77,16 @@ export async function play(run: ForgeRun, plan: Plan): Promise<void> {
       break;
     case 'killed':
     case 'killed_of_two':
-      await arrived;
+      await arrived();
       await (await run.holder()).kill();
       await run.workers();
       break;
     case 'cancelled':
-      await arrived;
+      await arrived();
       await run.cancel();
       break;
     case 'engine_killed':
-      await arrived;
+      await arrived();
       await sleep(disturbance.laterMs);
       await run.killEngine();
       break;
