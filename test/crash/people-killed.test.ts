@@ -61,9 +61,8 @@ const opens = (name: string): readonly Reply[] => [
 const acts = (tool: string) => () => [callTools([{ name: tool, arguments: {} }])];
 
 async function asked({ session }: Member): Promise<OpenApproval> {
-  return await until('a person is asked', async () =>
-    (await crowd.runs.approvals('default')).find((each) => each.session === session),
-  );
+  const open = async () => (await crowd.runs.approvals('default')).find((each) => each.session === session);
+  return await until('a person is asked', open, 90_000);
 }
 
 async function answer(member: Member, how: 'approved' | 'rejected'): Promise<void> {
@@ -100,14 +99,14 @@ beforeAll(async () => {
   const dying = await crowd.worker(deaths);
   crowd.bootNext();
   await Promise.all([...carried.values()].map((each) => answer(each, 'approved')));
-  await Promise.all(middleCarried.map(({ name }) => until('its request arrives', () => forge.posts(name) > 0)));
+  await Promise.all(middleCarried.map(({ name }) => until('its request arrives', () => forge.posts(name) > 0, 90_000)));
   await Promise.all(
-    [...undone.values()].map((each) => until('it has acted', () => existsSync(join(each.workspace, DONE)))),
+    [...undone.values()].map((each) => until('it has acted', () => existsSync(join(each.workspace, DONE)), 90_000)),
   );
   await Promise.all([...undone.values()].map(({ job }) => crowd.runs.cancel('default', job, { by: 'pat' })));
   await crowd.standing(dying, deaths);
   await Promise.all(
-    middleUndone.map(({ workspace }) => until('it is taken back', () => existsSync(join(workspace, UNDONE)))),
+    middleUndone.map(({ workspace }) => until('it is taken back', () => existsSync(join(workspace, UNDONE)), 90_000)),
   );
   await dying.kill();
 
