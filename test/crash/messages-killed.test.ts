@@ -21,7 +21,8 @@ import { CrashRun } from './crash-run.ts';
 const SESSIONS = 6;
 const MESSAGES = 50;
 const KILLS = 3;
-const HALF_OF_A_TURN = 450;
+/** The rest of the 500 events comes of itself. */
+const SIGNALS = 450;
 
 let provider: ScriptedProvider;
 beforeAll(async () => {
@@ -34,8 +35,9 @@ function play({ messages }: ChatRequest): Reply {
   const text = JSON.stringify(messages);
   let mixed = 7;
   for (let at = 0; at < text.length; at += 1) mixed = (mixed * 31 + text.charCodeAt(at)) % 1_000_003;
-  const endsEvery = String(messages[1]?.content).includes('long') ? 25 : 3;
-  if (mixed % endsEvery === 0) return say(`So far: ${mixed}.`);
+  // A long turn is one that gets to the length at which a fresh run takes over.
+  const isLong = String(messages[1]?.content).includes('long');
+  if (isLong ? messages.length > 60 && mixed % 10 === 0 : mixed % 3 === 0) return say(`So far: ${mixed}.`);
   return callTools([{ name: 'list_files', arguments: { depth: 1 + (mixed % 4) } }], {
     text: `Step ${mixed}.`,
   });
@@ -79,7 +81,8 @@ async function talk(run: CrashRun, of: string, random: () => number): Promise<vo
 /** A turn that is near the length at which a fresh run takes over. */
 async function lengthen(run: CrashRun, turn: string): Promise<void> {
   const handle = run.house.temporal.workflow.getHandle(turnWorkflowId(turn));
-  for (let sent = 0; sent < HALF_OF_A_TURN; sent += 50) {
+  await until('the turn runs', () => handle.describe().catch(() => null));
+  for (let sent = 0; sent < SIGNALS; sent += 50) {
     const signals = Array.from({ length: 50 }, () => handle.signal(forward, []));
     if ((await Promise.allSettled(signals)).some(({ status }) => status === 'rejected')) return;
   }
