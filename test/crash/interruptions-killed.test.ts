@@ -31,6 +31,9 @@ interface Talk {
   session: string;
 }
 
+/** Half of what the whole test may take: a busy machine needs it. */
+const LIMIT_MS = 120_000;
+
 const holds = new Map<string, Hold>();
 const rested = new Set<string>();
 
@@ -201,8 +204,11 @@ async function check(run: CrashRun, { name, kind, phase, session }: Talk): Promi
   const end = await until(
     `the end of ${name}`,
     async () => (await db.select().from(turn).where(eq(turn.session, session))).find(({ endedAt }) => endedAt !== null),
-    60_000,
-  );
+    LIMIT_MS,
+  ).catch(async (error: unknown) => {
+    const events = await readEvents(db, session, 0, 10_000);
+    throw new Error(`${name} has no end; so far: ${events.map(({ event }) => event.kind).join(' ')}`, { cause: error });
+  });
   const expected = kind === 'cancel' ? { endDetail: 'user_cancel', endBy: 'pat' } : { endDetail: 'final_answer' };
   expect(end, name).toMatchObject({ n: 1, ...expected });
   const chain = await loadChain(db, new ChainCache(), end.head);
@@ -243,7 +249,7 @@ it('a worker killed, then each kind of interruption in each phase: what a live o
     for (const phase of Object.keys(PHASES) as Talk['phase'][])
       for (const kind of KINDS) talks.push(await begin(run, phase, kind));
     await Promise.all(
-      talks.map((talk) => until(`${talk.name} is there`, () => PHASES[talk.phase].reached(run, talk), 60_000)),
+      talks.map((talk) => until(`${talk.name} is there`, () => PHASES[talk.phase].reached(run, talk), LIMIT_MS)),
     );
     await first.kill();
     for (const talk of talks) await interrupt(run, talk);
