@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { and, eq } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
+import { storable } from '../activities/store/hash.ts';
 import { newId } from '../activities/store/ids.ts';
 import { storeCancel } from '../activities/store/intake.ts';
 import { session, subAgent } from '../activities/store/schema.ts';
@@ -49,6 +50,6 @@ async function findAgent(db: Db, { tenant, agent }: { tenant: string; agent: str
     .select({ endedAt: subAgent.endedAt })
     .from(subAgent)
     .innerJoin(session, eq(session.id, subAgent.session))
-    .where(and(eq(subAgent.session, agent), eq(session.tenant, tenant)));
+    .where(and(eq(subAgent.session, storable(agent)), eq(session.tenant, tenant)));
   return row ?? null;
 }

@@ -16,6 +16,7 @@ import {
   markCancelled,
   openTurnOf,
   parentCancel,
+  unmarkedBelow,
 } from '../store/sub-agents.ts';
 
 type Reach = Pick<Deps, 'database' | 'engine' | 'log'>;
@@ -28,7 +29,13 @@ export async function stopAgents(deps: Deps, fence: RunIdentity): Promise<void> 
 
 /** Rows first, so that whoever dies on the way is taken over by the sweep. */
 export async function stopAgentsOf(deps: Reach, session: string, author: CascadeAuthor): Promise<void> {
-  await deps.database.db.transaction(async (tx) => markCancelled(tx, await familyOf(tx, session), author));
+  const { db } = deps.database;
+  // A row that somebody holds is passed over: a child whose turn opens just now is marked at the next try.
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    await db.transaction(async (tx) => markCancelled(tx, await familyOf(tx, session), author));
+    if ((await unmarkedBelow(db, session)) === 0) break;
+    await sleep(AGAIN_AFTER_MS);
+  }
   await cascade(deps, session);
 }
 

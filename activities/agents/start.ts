@@ -9,6 +9,7 @@ import { agentOf } from '../store/definitions.ts';
 import { type NewEvent, recordEvents } from '../store/events.ts';
 import { contentHash, rootHash, storable } from '../store/hash.ts';
 import { newId } from '../store/ids.ts';
+import { limitsWith } from '../store/goal-turns.ts';
 import { storeReports } from '../store/reports.ts';
 import { agent, input, session, type StoredAgent, subAgent, turn } from '../store/schema.ts';
 import {
@@ -71,7 +72,9 @@ async function mayStart(
   const known = agents(plan.agent);
   if (!known) return refused(`The agent ${plan.agent} is not in the config any more.`);
   const own = await agentOfSession(tx, owner.session);
-  const limits = own ? leased(pinned.limits, leaseOfRow(own)) : pinned.limits;
+  const whole = own ? leased(pinned.limits, leaseOfRow(own)) : pinned.limits;
+  const [begun] = await tx.select({ input: turn.input }).from(turn).where(eq(turn.id, owner.id));
+  const limits = begun ? await limitsWith(tx, whole, begun.input) : whole;
   const definition = {
     ...known.agent,
     attended: known.agent.attended && pinned.attended,

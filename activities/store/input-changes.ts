@@ -37,7 +37,7 @@ export interface InputChanged {
 
 type Change = 'edit' | 'withdraw' | 'lock' | 'unlock';
 
-type Row = typeof input.$inferSelect & { readonly isLocked: boolean };
+type Row = typeof input.$inferSelect & { readonly isLocked: boolean; readonly parent: string | null };
 
 /** Gives a waiting input another text, and lets go of the editor's own lock. */
 export async function editInput(
@@ -117,7 +117,7 @@ function told(event: JournalEvent): NewEvent {
 /** The session before the input: the order in which its own look at the queue locks. */
 async function lockRow(tx: Tx, { tenant, input: id }: ChangeOf): Promise<Row | null> {
   const [owner] = await tx
-    .select({ session: input.session, tenant: session.tenant })
+    .select({ session: input.session, tenant: session.tenant, parent: session.parent })
     .from(input)
     .innerJoin(session, eq(session.id, input.session))
     .where(eq(input.id, id));
@@ -125,13 +125,15 @@ async function lockRow(tx: Tx, { tenant, input: id }: ChangeOf): Promise<Row | n
   await tx.execute(sql`select from pawl.session where id = ${owner.session} for no key update`);
   const isLocked = sql<boolean>`coalesce(${input.editLockUntil} > clock_timestamp(), false)`;
   const [found] = await tx.select({ row: input, isLocked }).from(input).where(eq(input.id, id)).for('no key update');
-  return found ? { ...found.row, isLocked: found.isLocked } : null;
+  return found ? { ...found.row, isLocked: found.isLocked, parent: owner.parent } : null;
 }
 
 /** Null: nothing is in the way. */
 function refusal(row: Row, what: Change, by: string): InputRefused | null {
   const { kind: source, status, turn } = row;
-  if (source !== 'prompt' && !SAID_TO_TURN.includes(source)) return { kind: 'not_written', source };
+  // Nor is the work of a sub-agent: whoever gave it waits for its end.
+  const isWritten = (source === 'prompt' && row.sender !== row.parent) || SAID_TO_TURN.includes(source);
+  if (!isWritten) return { kind: 'not_written', source };
   if (status !== 'queued') return { kind: 'taken', status, turn, by: row.droppedBy };
   // A turn has had it, and hooks have let this very text pass.
   if (row.isLeftOver && what !== 'withdraw') return { kind: 'taken', status: 'left_over', turn: null, by: null };

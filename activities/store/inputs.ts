@@ -19,11 +19,11 @@ export async function readInputs(db: Db | Tx, ids: readonly string[]): Promise<I
   return ids.flatMap((id) => rows.filter((row) => row.input.id === id).map(toRow));
 }
 
-/** The late yes that a turn has opened with; null for any other turn. */
-export async function lateYesOf(db: Db | Tx, turnId: string): Promise<InputRow | null> {
+/** The input that a turn has opened with; of `late_yes`: null for a turn that opened with another one. */
+export async function openerOf(db: Db | Tx, turnId: string, which: 'any' | 'late_yes'): Promise<InputRow | null> {
   const [row] = await selectInputs(db)
     .innerJoin(turn, eq(turn.input, input.id))
-    .where(and(eq(turn.id, turnId), eq(approval.answer, 'approved')));
+    .where(and(eq(turn.id, turnId), which === 'any' ? undefined : eq(approval.answer, 'approved')));
   return row ? toRow(row) : null;
 }
 

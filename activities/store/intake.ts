@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import type { Decider, EndDetail } from '../../workflows/core/ends.ts';
 import { classOf, type InputKind } from '../../workflows/core/inputs.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
@@ -229,12 +229,12 @@ export async function insertInput(
     .returning({ id: input.id });
 }
 
-/** The engine has taken the notice about these inputs: the sweeper need not repeat it. */
+/** The engine has taken the notice about these inputs: the sweeper need not repeat it, but for one that is locked now. */
 export async function markDispatched(db: Db, ids: readonly string[]): Promise<void> {
   await db
     .update(input)
     .set({ dispatchedAt: sql`clock_timestamp()` })
-    .where(inArray(input.id, [...ids]));
+    .where(and(inArray(input.id, [...ids]), isNull(input.editLockUntil)));
 }
 
 export interface CancelRequest {

@@ -49,7 +49,7 @@ export function toScreen(
   screening: Screening,
 ): ToScreen | null {
   // What an agent writes to one that it starts is no person's word; the call that did so has had its own guards.
-  if (parent !== null) return null;
+  if (parent !== null && row.sender === parent) return null;
   const isOfPerson = isTyped || SCREENED.includes(row.kind);
   const isNew = isOfPerson && !row.isLeftOver && screening.cleared.get(row.id) !== row.body;
   if (!isNew || !screening.has('UserPromptSubmit')) return null;

@@ -1,4 +1,5 @@
 import { and, eq, isNull } from 'drizzle-orm';
+import { turnIdOf } from '../../workflows/messages.ts';
 import { reminderText } from '../context/reminders.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import { effectLines, effectsBeyond, findPlace, type Place, START } from './branches.ts';
@@ -6,7 +7,7 @@ import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { rootHash, sha256, storable } from './hash.ts';
 import { newId } from './ids.ts';
-import { input, session, turn } from './schema.ts';
+import { input, session, subAgent, turn } from './schema.ts';
 import { chainOn, writeLinks } from './transcript.ts';
 
 export interface SessionAt {
@@ -50,9 +51,10 @@ export async function forkSession(db: Db, request: ForkRequest): Promise<Forked>
     if (!row) return { kind: 'unknown' };
     const own =
       request.id === undefined ? newId('ses') : `ses_${sha256('fork', tenant, source, request.id).slice(0, 30)}`;
-    const place = await placeOf(tx, row, request.at ?? row.head, own);
-    if (!place) return { kind: 'unknown_message' };
     const [before] = await tx.select().from(session).where(eq(session.id, own));
+    // Where no message is named, a repeat means the head of the first time.
+    const place = await placeOf(tx, row, request.at ?? before?.forkedAt ?? row.head, own);
+    if (!place) return { kind: 'unknown_message' };
     if (before && before.forkedAt !== place.hash) return { kind: 'conflict', session: own };
     const { head, effects } = await toldBehind(tx, row.id, place, 'forked');
     const branched: Branched = { at: place.hash, head: before?.head ?? head, effects };
@@ -142,6 +144,13 @@ export async function archiveSession(
     if ((row.state === 'archived') === archived) return { kind: 'done', changed: false };
     const open = await openTurnOf(tx, row.id);
     if (open !== null) return { kind: 'busy', turn: open };
+    // Their ends are inputs of this session.
+    const [running] = await tx
+      .select({ id: subAgent.session })
+      .from(subAgent)
+      .where(and(eq(subAgent.parent, row.id), isNull(subAgent.endedAt)))
+      .limit(1);
+    if (running) return { kind: 'busy', turn: turnIdOf(running.id, 1) };
     const inputs = await tx.$count(input, and(eq(input.session, row.id), eq(input.status, 'queued')));
     if (inputs > 0) return { kind: 'waiting', inputs };
     await tx

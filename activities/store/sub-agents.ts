@@ -149,6 +149,11 @@ export async function familyOf(tx: Tx, session: string): Promise<SQL> {
   );
 }
 
+/** How many run below a session that nobody has cancelled. */
+export async function unmarkedBelow(db: Db, session: string): Promise<number> {
+  return await db.$count(subAgent, and(isBelow(session), isNull(subAgent.endedAt), isNull(subAgent.cancelledAt)));
+}
+
 /** Below one session, or of all that nobody has heard of for a while. */
 export async function dueCancels(db: Db, of: { readonly parent: string } | 'overdue'): Promise<DueCancel[]> {
   const which =

@@ -9,7 +9,7 @@ import { openTodos } from '../context/open-todos.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { Tx } from '../store/database.ts';
 import { enterRun, FenceRefused, type FencedTurn, lockTurn, readTurn, sessionEndedBy } from '../store/fence.ts';
-import { lateYesOf } from '../store/inputs.ts';
+import { openerOf } from '../store/inputs.ts';
 import { readResults } from '../store/samples.ts';
 import { ancestorsAmong, ChainBroken, type Link, loadOwnChain } from '../store/transcript.ts';
 import { runningAgents } from '../store/sub-agents.ts';
@@ -152,7 +152,7 @@ async function owedAtEnd(
   const last = chain[at];
   const calls = last?.body.kind === 'assistant' ? last.body.calls.length : 0;
   const answered = chain.slice(at + 1).filter(({ body }) => body.kind === 'tool_result').length;
-  const after = [...(await carriedOutcome(deps, turn, chain)), ...marker(turn, end)];
+  const after = [...(await openerOwed(deps, turn, chain, end)), ...marker(turn, end)];
   if (!last || calls <= answered) return { owed: after, batchEnd: null };
   const rows = await readResults(deps.database.db, last.hash);
   return {
@@ -161,9 +161,17 @@ async function owedAtEnd(
   };
 }
 
-/** What became of the call that the turn opened with, where no sample has told it yet: it may have acted. */
-async function carriedOutcome({ database }: Deps, turn: string, chain: readonly Link[]): Promise<Message[]> {
-  const opener = await lateYesOf(database.db, turn);
+/**
+ * What the turn was opened with, where no sample has told it yet: a call that it began with may have acted, and after
+ * an interruption the work goes on from here.
+ */
+async function openerOwed(
+  { database }: Deps,
+  turn: string,
+  chain: readonly Link[],
+  { reason }: End,
+): Promise<Message[]> {
+  const opener = await openerOf(database.db, turn, reason === 'INTERRUPTED' ? 'any' : 'late_yes');
   if (!opener || chain.some(({ body }) => body.kind === 'user' && body.input === opener.id)) return [];
   // Behind a summary the chain that was read does not show it.
   const head = chain[chain.length - 1]?.hash;

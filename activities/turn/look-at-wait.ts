@@ -30,7 +30,12 @@ export async function lookAtWait(deps: Deps, request: WaitRequest): Promise<Wait
   const owner = await ownerOf(db, request.fence.turn);
   const row = await readCall(db, effectKey(request.assistant, request.ordinal));
   if (!row) throw ApplicationFailure.nonRetryable('The call is not in the store.', 'tool.call_missing');
-  if (row.call.status) return await counted(deps, owner.id, row.call, { kind: 'over', status: row.call.status });
+  if (row.call.status) {
+    const look = { kind: 'over', status: row.call.status } as const;
+    // Whoever committed this may have died before it could tell.
+    await tellOthers(deps, { request, owner, row: row.call, hooks: deps.hooks }, look);
+    return await counted(deps, owner.id, row.call, look);
+  }
   const found = deps.tools.lookup(row.call.tool);
   const parsed = found.ok ? parseArguments(found.tool, row.call.arguments) : null;
   const plan = found.ok && parsed?.ok ? (found.tool.wait?.(parsed.args, Date.now()) ?? null) : null;

@@ -20,7 +20,7 @@ import { until } from '../support/until.ts';
 import { type LongOrder, longConfig } from './long-config.ts';
 
 /** `IDLE_SESSIONS=1000` is the whole measurement; the suite takes a smaller one. */
-const SESSIONS = Number(process.env.IDLE_SESSIONS ?? 150);
+const SESSIONS = Number(process.env.IDLE_SESSIONS ?? 80);
 /** What is done once, however many sessions there are: code is compiled, pools and caches are filled. */
 const WARM_UP = 60;
 const AT_ONCE = 16;

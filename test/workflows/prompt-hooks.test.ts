@@ -50,7 +50,7 @@ it('a prompt that a hook denies starts no turn, and its sender is told why', asy
   while (!next.done) next = await following.next();
   const dropped = { as: 'hook_blocked', by: null, why: 'Mind your words.', at: expect.any(String) };
   const words = { state: 'done', turn: null, end: null, dropped };
-  expect(next.value).toEqual({ job, text: null, ...words });
+  expect(next.value).toEqual({ job, text: null, goal: null, ...words });
   expect(await runs.get('default', job)).toMatchObject(words);
   expect(await at.house.database.db.$count(turn, eq(turn.session, session))).toBe(0);
   expect((await at.events(session)).map(({ event }) => event.kind)).toEqual(['job.submitted', 'input.dropped']);
