@@ -7,8 +7,7 @@ const PURE = ['test/core/**/*.test.ts', 'test/house/**/*.test.ts'];
 export default defineConfig({
   test: {
     pool: 'forks',
-    // Most tests wait for other processes: one more than the two cores they are made for.
-    maxWorkers: 3,
+    maxWorkers: 2,
     testTimeout: 60_000,
     // The crash tests wait for time-outs most of their time, so many run side by side.
     maxConcurrency: 8,

@@ -26,7 +26,7 @@ const WARM_UP = 60;
 const AT_ONCE = 16;
 /** What 1,000 idle sessions may add to a worker. */
 const MAY_ADD_MB = 30;
-const SOON_MS = POLICY.session.idleMs + 30_000;
+const SOON_MS = POLICY.session.idleMs + 90_000;
 const LIMIT_MS = 900_000;
 const fileOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -58,7 +58,11 @@ async function idleSessions(house: House, count: number, name: string): Promise<
     const keys = Array.from({ length: Math.min(AT_ONCE, count - n) }, (_, at) => `${name} ${n + at}`);
     sessions.push(...(await Promise.all(keys.map((key) => submit(house, key)))));
     const rested = before + sessions.length;
-    await until('all of them rest', async () => (await db.$count(event, eq(event.kind, 'driver.ended'))) >= rested);
+    await until(
+      'all of them rest',
+      async () => (await db.$count(event, eq(event.kind, 'driver.ended'))) >= rested,
+      120_000,
+    );
   }
   return sessions;
 }
