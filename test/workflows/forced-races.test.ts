@@ -1,4 +1,4 @@
-import { ScheduleOverlapPolicy } from '@temporalio/client';
+import { ScheduleOverlapPolicy, WorkflowNotFoundError } from '@temporalio/client';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { callTools, countToolResults, hold, paced, say } from '../../testing/index.ts';
 import { turnState, turnWorkflowId } from '../../workflows/messages.ts';
@@ -164,10 +164,23 @@ const recovery = () => at.house.temporal.schedule.getHandle(`${at.house.taskQueu
 /** Nobody sweeps until `sweepNow`. */
 async function sweepNoMore(): Promise<void> {
   await recovery().pause();
-  const { runningActions } = (await recovery().describe()).info;
-  await Promise.all(
-    runningActions.map(({ workflow }) => at.house.temporal.workflow.getHandle(workflow.workflowId).terminate()),
-  );
+  const ended = new Set<string>();
+  await until('no sweep runs', async () => {
+    const ids = (await recovery().describe()).info.runningActions.map(({ workflow }) => workflow.workflowId);
+    const running = ids.filter((id) => !ended.has(id));
+    await Promise.all(running.map(endOf));
+    for (const id of running) ended.add(id);
+    return running.length === 0;
+  });
+}
+
+/** It may have come to its end by itself meanwhile. */
+async function endOf(workflowId: string): Promise<void> {
+  try {
+    await at.house.temporal.workflow.getHandle(workflowId).terminate();
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+  }
 }
 
 async function sweepNow(): Promise<void> {
