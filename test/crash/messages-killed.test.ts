@@ -96,7 +96,7 @@ async function check(run: CrashRun, of: string): Promise<{ turns: number; runs: 
       const found = await db.select().from(input).where(eq(input.session, of)).orderBy(asc(input.seq));
       return found.length === MESSAGES + 1 && found.every(({ status }) => status === 'consumed') ? found : null;
     },
-    60_000,
+    150_000,
   );
   const [owner] = await db.select().from(sessionTable).where(eq(sessionTable.id, of));
   const chain = await loadChain(db, new ChainCache(), owner?.head ?? '');
@@ -110,10 +110,10 @@ async function check(run: CrashRun, of: string): Promise<{ turns: number; runs: 
 }
 
 it(`${SESSIONS * MESSAGES} messages around the ends of turns, ${KILLS} workers killed: each is heard once, in order`, {
-  timeout: 180_000,
+  timeout: 300_000,
 }, async () => {
   const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
-  note('seed of the messages', seed);
+  console.log(`messages: SEED=${seed}`);
   const random = dice(seed);
   const servers = { temporalAddress: inject('temporalAddress'), databaseUrl: inject('databaseUrl') };
   const unused = () => {
