@@ -132,7 +132,8 @@ async function lockRow(tx: Tx, { tenant, input: id }: ChangeOf): Promise<Row | n
 function refusal(row: Row, what: Change, by: string): InputRefused | null {
   const { kind: source, status, turn } = row;
   // Nor is the work of a sub-agent: whoever gave it waits for its end.
-  const isWritten = (source === 'prompt' && row.sender !== row.parent) || SAID_TO_TURN.includes(source);
+  const isGiven = row.parent !== null && row.sender === row.parent;
+  const isWritten = (source === 'prompt' && !isGiven) || SAID_TO_TURN.includes(source);
   if (!isWritten) return { kind: 'not_written', source };
   if (status !== 'queued') return { kind: 'taken', status, turn, by: row.droppedBy };
   // A turn has had it, and hooks have let this very text pass.
