@@ -110,11 +110,11 @@ async function compare(house: House, session: string, memory: readonly number[])
     .where(eq(usage.turn, `${session}/1`))
     .orderBy(usage.openedAt);
   const beginOf = (step: number) => rows.find((row) => row.step === step)?.openedAt.getTime() ?? Number.NaN;
-  // The median step: what else the machine does in between is not the turn's.
+  // Nearly the quickest step: what else the machine does in between is not the turn's.
   const stepMs = (from: number) =>
     percentile(
       Array.from({ length: 100 }, (_, at) => beginOf(from + at + 1) - beginOf(from + at)),
-      50,
+      10,
     );
   const firstMs = stepMs(0);
   const lastMs = stepMs(STEPS - 100);
