@@ -9,12 +9,10 @@ import {
 import {
   answerWaits,
   approvalAnswered,
-  type GoalArgs,
   goalCommand,
   goalWorkflowId,
-  look,
-  type SessionArgs,
-  sessionWorkflowId,
+  lookOfGoal,
+  lookOfSession,
   turnState,
   turnWorkflowId,
   type WakeArgs,
@@ -73,11 +71,7 @@ export function clientEngine(client: Client, taskQueue: string, limitMs: number)
   const ask: Ask = (work) => asked(client, limitMs, work);
   return {
     async look(session) {
-      const args: SessionArgs = { session };
-      const workflowId = sessionWorkflowId(session);
-      await ask(() =>
-        client.workflow.signalWithStart('sessionWorkflow', { workflowId, taskQueue, args: [args], signal: look }),
-      );
+      await ask(() => client.workflow.signalWithStart('sessionWorkflow', lookOfSession(taskQueue, session)));
     },
     async cancel(turn) {
       const found = await ifKnown(ask, () => client.workflow.getHandle(turnWorkflowId(turn)).cancel());
@@ -118,15 +112,7 @@ export function clientEngine(client: Client, taskQueue: string, limitMs: number)
 }
 
 async function signalGoal(client: Client, taskQueue: string, goal: string): Promise<void> {
-  const args: GoalArgs = { goal, opened: null };
-  await client.workflow.signalWithStart('goalWorkflow', {
-    workflowId: goalWorkflowId(goal),
-    taskQueue,
-    args: [args],
-    signal: look,
-    workflowTaskTimeout: '10s',
-    staticSummary: `goal ${goal}`,
-  });
+  await client.workflow.signalWithStart('goalWorkflow', lookOfGoal(taskQueue, goal));
 }
 
 async function commandGoal(

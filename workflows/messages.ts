@@ -77,3 +77,16 @@ export function turnWorkflowId(turn: string): string {
 export function turnIdOf(session: string, n: number): string {
   return `${session}/${n}`;
 }
+
+/** How a session is told to look: its workflow is started where it is not running. */
+export function lookOfSession(taskQueue: string, session: string) {
+  const args: [SessionArgs] = [{ session }];
+  return { workflowId: sessionWorkflowId(session), taskQueue, args, signal: look };
+}
+
+/** The same for a goal, which finds in the store how it stands. */
+export function lookOfGoal(taskQueue: string, goal: string) {
+  const args: [GoalArgs] = [{ goal, opened: null }];
+  const shown = { workflowTaskTimeout: '10s', staticSummary: `goal ${goal}` } as const;
+  return { workflowId: goalWorkflowId(goal), taskQueue, args, signal: look, ...shown };
+}

@@ -1,13 +1,6 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { temporal } from '@temporalio/proto';
-import {
-  answerWaits,
-  type GoalArgs,
-  goalWorkflowId,
-  look,
-  type SessionArgs,
-  sessionWorkflowId,
-} from '../../workflows/messages.ts';
+import { answerWaits, lookOfGoal, lookOfSession } from '../../workflows/messages.ts';
 import type { Engine, WorkflowFate } from './port.ts';
 
 type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
@@ -48,26 +41,12 @@ export function temporalEngine(client: Client, taskQueue: string): Engine {
 
 /** Signals a session's workflow, starting it first where it is not running. */
 export async function signalSession(client: Client, taskQueue: string, session: string): Promise<void> {
-  const args: SessionArgs = { session };
-  await client.workflow.signalWithStart('sessionWorkflow', {
-    workflowId: sessionWorkflowId(session),
-    taskQueue,
-    args: [args],
-    signal: look,
-  });
+  await client.workflow.signalWithStart('sessionWorkflow', lookOfSession(taskQueue, session));
 }
 
 /** Signals a goal's workflow, starting it first where it is not running: it finds in the store how it stands. */
 export async function signalGoal(client: Client, taskQueue: string, goal: string): Promise<void> {
-  const args: GoalArgs = { goal, opened: null };
-  await client.workflow.signalWithStart('goalWorkflow', {
-    workflowId: goalWorkflowId(goal),
-    taskQueue,
-    args: [args],
-    signal: look,
-    workflowTaskTimeout: '10s',
-    staticSummary: `goal ${goal}`,
-  });
+  await client.workflow.signalWithStart('goalWorkflow', lookOfGoal(taskQueue, goal));
 }
 
 async function fateOf(client: Client, workflowId: string): Promise<WorkflowFate> {

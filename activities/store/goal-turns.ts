@@ -1,4 +1,5 @@
 import { and, eq } from 'drizzle-orm';
+import { least } from '../../workflows/core/limits.ts';
 import type { RoundLimits } from '../../workflows/core/goal/goal-limits.ts';
 import type { Limits } from '../../workflows/core/policy.ts';
 import type { TurnRules } from '../../workflows/core/turn-rules.ts';
@@ -45,11 +46,6 @@ function narrowed(limits: Limits, round: RoundLimits): Limits {
     maxMicroUsd: least(limits.maxMicroUsd, round.maxMicroUsd),
     maxRunningMs: least(limits.maxRunningMs, round.maxRunningMs),
   };
-}
-
-function least(a: number | null, b: number | null): number | null {
-  if (a === null || b === null) return a ?? b;
-  return Math.min(a, b);
 }
 
 /** The input of the job that brought the goal, whose work a directive is; null where no job did. */

@@ -132,8 +132,7 @@ async function compare(house: House, session: string, memory: readonly number[])
     summaries.length,
   );
   expect(largest).toBeLessThan(128_000 - 3_000);
-  // In the suite other tests come and go beside it; the whole measurement is made alone.
-  expect(lastMs / firstMs).toBeLessThanOrEqual(process.env.LONG_STEPS ? 1.2 : 2);
+  expect(lastMs / firstMs).toBeLessThanOrEqual(1.2);
   expect(memory.length).toBe(Math.floor(STEPS / 100));
   expect((memory.at(-1) ?? Number.NaN) / (memory[0] ?? Number.NaN)).toBeLessThanOrEqual(1.3);
 }

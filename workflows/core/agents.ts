@@ -1,4 +1,5 @@
 import type { End } from './ends.ts';
+import { least } from './limits.ts';
 import { type Limits, POLICY } from './policy.ts';
 
 /** Names of the tools that start sub-agents and wait for them. */
@@ -86,11 +87,6 @@ function share(allowed: number | null, spent: number, asked: number | null, own:
   const available = Math.max(0, allowed - Math.ceil(allowed * keptShare) - spent);
   const amount = least(asked ?? Math.floor(available * usualShare), own) ?? available;
   return (asked ?? 1) > available || amount < 1 ? { kind: 'short', available } : { kind: 'enough', amount };
-}
-
-function least(a: number | null, b: number | null): number | null {
-  if (a === null || b === null) return a ?? b;
-  return Math.min(a, b);
 }
 
 /** The limits of a turn under a lease. */
