@@ -21,13 +21,12 @@ function isThere({ tools }: Deps, name: string): boolean {
 /** One look of a session at its queue: acknowledges, opens the next turn, or says what to forward. */
 export async function advanceSession(deps: Deps, request: AdvanceRequest): Promise<Advance> {
   const { db } = deps.database;
-  // A turn may open now: its list of tools is pinned with it.
-  if (request.started === null) await deps.tools.refresh?.();
   const cleared = new Map<string, string>();
   const beyondRepair = new Set<string>();
   const screening = { has: deps.hooks.has, cleared, beyondRepair };
+  let hasListed = deps.tools.refresh === undefined;
   const describe: DescribeTools = (names, agents) =>
-    offerAgents(deps.tools.describe(names.filter((name) => isThere(deps, name))), agents);
+    hasListed ? offerAgents(deps.tools.describe(names.filter((name) => isThere(deps, name))), agents) : null;
   for (;;) {
     const { next, stream } = await advance(db, request.session, request.started, describe, screening);
     if (stream !== null) deps.notifier.moved(stream);
@@ -35,6 +34,10 @@ export async function advanceSession(deps: Deps, request: AdvanceRequest): Promi
     switch (next.kind) {
       case 'screen':
         await screen(deps, request.session, next, cleared);
+        break;
+      case 'list':
+        await deps.tools.refresh?.();
+        hasListed = true;
         break;
       case 'repair':
         // One try: what is still open then is repaired in each request instead.

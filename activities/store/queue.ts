@@ -57,12 +57,20 @@ export type Advance =
 
 /** `stream`: where its events went; null for a session that the store does not know. */
 export interface Advanced {
-  readonly next: Advance | ToScreen | ToRepair;
+  readonly next: Advance | Before;
   readonly stream: string | null;
 }
 
-/** The model's view of the tools an agent names, as this worker has them. */
-export type DescribeTools = (names: readonly string[], agents: readonly string[]) => readonly StoredTool[];
+/** What has to be done before a turn can open or have an input. */
+type Before = ToScreen | ToRepair | ToList;
+
+/** The servers of tools are to be asked what they have now. */
+interface ToList {
+  readonly kind: 'list';
+}
+
+/** The model's view of the tools an agent names, as this worker has them; null as long as it has not asked for them. */
+export type DescribeTools = (names: readonly string[], agents: readonly string[]) => readonly StoredTool[] | null;
 
 type SessionRow = typeof session.$inferSelect;
 type TurnRow = typeof turn.$inferSelect;
@@ -92,7 +100,7 @@ interface Looking {
   readonly screening: Screening;
 }
 
-async function look(tx: Tx, at: Looking): Promise<Advance | ToScreen | ToRepair> {
+async function look(tx: Tx, at: Looking): Promise<Advance | Before> {
   const { row, started, screening } = at;
   await acknowledge(tx, `session:${row.id}`);
   const [last] = await tx.select().from(turn).where(eq(turn.session, row.id)).orderBy(desc(turn.n)).limit(1);
@@ -148,7 +156,7 @@ function unlocked() {
 }
 
 /** A late yes before the session goes on without it, left-over steering, people, wake-ups; first in first out in each. */
-async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<OpenTurn | ToScreen | ToRepair | null> {
+async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<OpenTurn | Before | null> {
   const { row, describe, screening } = at;
   const own = await agentOfSession(tx, row.id, 'lock');
   // A sub-agent ends with its first turn.
@@ -168,11 +176,13 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
   if (!screening.beyondRepair?.has(row.head) && (await endsOpen(tx, row.head)))
     return { kind: 'repair', head: row.head };
   const n = (last?.n ?? 0) + 1;
-  if (own) await inheritPlan(tx, own);
   const pinned = await agentOf(tx, row.agent);
   const goal = await goalOfTurn(tx, row.id);
   const named = toolsWith(toolsAtDepth(row.id, pinned.tools), goal);
-  const tools = await storeToolList(tx, describe(named, pinned.agents ?? []));
+  const listed = describe(named, pinned.agents ?? []);
+  if (listed === null) return { kind: 'list' };
+  const tools = await storeToolList(tx, listed);
+  if (own) await inheritPlan(tx, own);
   const origin = await originOf(tx, next);
   const opened = {
     id: turnIdOf(row.id, n),

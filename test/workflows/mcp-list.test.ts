@@ -35,9 +35,10 @@ it('a list that changes in the middle of a turn counts from the next one; each t
   await stop.reached;
   // The call has the server say that its list has changed, while the turn goes on.
   offer('two', 'three');
+  // The next turn waits already: it opens as soon as this one ends, without the session coming to rest between them.
+  await at.send(session, 'prompt', 'again');
   stop.release();
   expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED', endStep: 1 });
-  await at.send(session, 'prompt', 'again');
   expect(await at.ended(session, 2)).toMatchObject({ endReason: 'COMPLETED' });
 
   const sent = at.provider.requests.map(({ sent: body }) =>
