@@ -133,61 +133,61 @@ describe.concurrent('exactly one pull request', () => {
         expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([1, 1]);
       }),
   );
+
+  // Nobody can say, and somebody watches: they are asked, their word decides, and only that sends it again.
+  it(
+    'a forge that can’t look up, and a person who is asked, over killed workers: never two',
+    {
+      timeout: LIMIT_MS,
+    },
+    async () =>
+      inRun(await open({ canLookUp: false, attended: true }), async (run) => {
+        const asked = () => until('a person is asked', () => run.question(), 90_000);
+
+        // The worker dies while the question is open; it is answered while none is there.
+        run.begin({ kind: 'gateway', status: 504, commits: true });
+        const first = await run.workers();
+        await run.submit();
+        await asked();
+        await first.kill();
+        expect(await run.answer('happened')).toEqual({ kind: 'recorded' });
+        await run.workers();
+        const happened = await run.ended();
+        expect(happened.turn).toMatchObject({ endReason: 'COMPLETED' });
+        expect([happened.call?.status, happened.effect?.state]).toEqual(['ok', 'settled_done']);
+        expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([1, 1]);
+
+        // The next worker finds the open question, and sends nothing before it is answered.
+        run.begin({ kind: 'closes', commits: false });
+        await run.submit();
+        await asked();
+        await (await run.workers()).kill();
+        await run.workers();
+        expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([1, 0]);
+        await run.answer('again');
+        const again = await run.ended();
+        expect(again.turn).toMatchObject({ endReason: 'COMPLETED' });
+        expect([again.call?.status, again.effect?.state]).toEqual(['ok', 'succeeded']);
+        expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([2, 1]);
+        expect(of(again.events, 'effect.asked')).toHaveLength(1);
+
+        // It dies as it sends again: that is one more question, and never a third request.
+        run.begin({ kind: 'closes', commits: false });
+        await run.submit();
+        const { id } = await asked();
+        await (await run.workers()).arm({ when: 'before', at: 'finishCall' });
+        const holder = await run.holder();
+        await run.answer('again');
+        await holder.died;
+        await run.workers();
+        await until('the next question', async () => ![id, undefined].includes((await run.question())?.id), 90_000);
+        await run.answer('happened');
+        const lost = await run.ended();
+        expect(lost.turn).toMatchObject({ endReason: 'COMPLETED' });
+        expect([lost.call?.status, lost.effect?.state]).toEqual(['ok', 'settled_done']);
+        expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([2, 1]);
+        expect(of(lost.events, 'attempt.lost')).toHaveLength(1);
+        expect(of(lost.events, 'effect.asked')).toHaveLength(2);
+      }),
+  );
 });
-
-// Nobody can say, and somebody watches: they are asked, their word decides, and only that sends it again.
-it(
-  'a forge that can’t look up, and a person who is asked, over killed workers: never two',
-  {
-    timeout: LIMIT_MS,
-  },
-  async () =>
-    inRun(await open({ canLookUp: false, attended: true }), async (run) => {
-      const asked = () => until('a person is asked', () => run.question(), 90_000);
-
-      // The worker dies while the question is open; it is answered while none is there.
-      run.begin({ kind: 'gateway', status: 504, commits: true });
-      const first = await run.workers();
-      await run.submit();
-      await asked();
-      await first.kill();
-      expect(await run.answer('happened')).toEqual({ kind: 'recorded' });
-      await run.workers();
-      const happened = await run.ended();
-      expect(happened.turn).toMatchObject({ endReason: 'COMPLETED' });
-      expect([happened.call?.status, happened.effect?.state]).toEqual(['ok', 'settled_done']);
-      expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([1, 1]);
-
-      // The next worker finds the open question, and sends nothing before it is answered.
-      run.begin({ kind: 'closes', commits: false });
-      await run.submit();
-      await asked();
-      await (await run.workers()).kill();
-      await run.workers();
-      expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([1, 0]);
-      await run.answer('again');
-      const again = await run.ended();
-      expect(again.turn).toMatchObject({ endReason: 'COMPLETED' });
-      expect([again.call?.status, again.effect?.state]).toEqual(['ok', 'succeeded']);
-      expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([2, 1]);
-      expect(of(again.events, 'effect.asked')).toHaveLength(1);
-
-      // It dies as it sends again: that is one more question, and never a third request.
-      run.begin({ kind: 'closes', commits: false });
-      await run.submit();
-      const { id } = await asked();
-      await (await run.workers()).arm({ when: 'before', at: 'finishCall' });
-      const holder = await run.holder();
-      await run.answer('again');
-      await holder.died;
-      await run.workers();
-      await until('the next question', async () => ![id, undefined].includes((await run.question())?.id), 90_000);
-      await run.answer('happened');
-      const lost = await run.ended();
-      expect(lost.turn).toMatchObject({ endReason: 'COMPLETED' });
-      expect([lost.call?.status, lost.effect?.state]).toEqual(['ok', 'settled_done']);
-      expect([run.forge.posts(run.name), run.forge.pulls(run.name).length]).toEqual([2, 1]);
-      expect(of(lost.events, 'attempt.lost')).toHaveLength(1);
-      expect(of(lost.events, 'effect.asked')).toHaveLength(2);
-    }),
-);

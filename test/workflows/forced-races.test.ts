@@ -17,7 +17,7 @@ import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
 
 /** `FORCED_RACES=100` is the whole proof; the suite takes a smaller one. */
-const TIMES = Number(process.env.FORCED_RACES ?? 25);
+const TIMES = Number(process.env.FORCED_RACES ?? 10);
 /** Few enough that each goes on at once: the order is what is tested, not the load. */
 const AT_ONCE = 12;
 
