@@ -6,7 +6,7 @@ import type { ModelPort } from './model/port.ts';
 import type { HostIdentity, ProcessIdentity } from './process/identity.ts';
 import type { CallMemory } from './store/call-memory.ts';
 import type { Database } from './store/database.ts';
-import type { Reporter } from './reports/reporter.ts';
+import type { Reporter } from './reports/port.ts';
 import type { StoredAgent } from './store/schema.ts';
 import type { StreamNotifier } from './store/notify.ts';
 import type { ChainCache } from './store/transcript.ts';

@@ -6,7 +6,7 @@ import { findVerdict, keepVerdict } from '../store/goal-verdicts.ts';
 import { goalPlace } from '../store/goals.ts';
 import { sha256 } from '../store/hash.ts';
 import { turn } from '../store/schema.ts';
-import { lastTextOf } from '../turn/last-text.ts';
+import { lastTextOf } from '../store/last-text.ts';
 import type { JudgedTurnRequest } from './check-goal.ts';
 
 export interface Gated {

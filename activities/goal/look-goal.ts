@@ -3,7 +3,7 @@ import type { GoalState } from '../../workflows/core/goal/goal-state.ts';
 import type { Deps } from '../deps.ts';
 import { type EndedRow, lookForGoal } from '../store/goal-look.ts';
 import { findGoal, goalPlace } from '../store/goals.ts';
-import { lastTextOf } from '../turn/last-text.ts';
+import { lastTextOf } from '../store/last-text.ts';
 import { claimOf, wordsHash } from './claim.ts';
 
 /** A goal as its workflow begins, or begins again: where it stood when it last told the store. */

@@ -1,5 +1,3 @@
-import type { Answer } from './exchange.ts';
-
 /** One request on the way to the answer. */
 export interface Hop {
   readonly url: string;
@@ -14,7 +12,10 @@ const CREDENTIAL = /^(authorization|cookie|proxy-authorization|idempotency-key)$
 const ABOUT_BODY = /^content-/i;
 
 /** Where an answer sends us, or null where it is the answer. Method rules are those of the Fetch standard. */
-export function nextHop(hop: Hop, { status, headers }: Pick<Answer, 'status' | 'headers'>): Hop | null {
+export function nextHop(
+  hop: Hop,
+  { status, headers }: { readonly status: number; readonly headers: Readonly<Record<string, string>> },
+): Hop | null {
   const { location } = headers;
   if (!REDIRECTS.includes(status) || !location) return null;
   const url = URL.canParse(location, hop.url) ? new URL(location, hop.url) : null;

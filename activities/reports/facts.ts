@@ -1,13 +1,12 @@
 import { eq } from 'drizzle-orm';
-import type { Deps } from '../deps.ts';
 import type { HookFacts } from '../gate/hook-types.ts';
 import { readCall } from '../store/ledger.ts';
 import type { NewReport } from '../store/reports.ts';
 import { session, turn } from '../store/schema.ts';
-import { lastTextOf } from '../turn/last-text.ts';
+import { type ChainReader, lastTextOf } from '../store/last-text.ts';
 
 /** What a hook is told of a report: its codes, and the texts that its references stand for. */
-export async function factsOf(deps: Pick<Deps, 'database' | 'chains'>, { id, body }: NewReport): Promise<HookFacts> {
+export async function factsOf(deps: ChainReader, { id, body }: NewReport): Promise<HookFacts> {
   const { db } = deps.database;
   const [owner] = await db.select().from(session).where(eq(session.id, body.session));
   const common = { id, session: body.session, turn: body.turn, workspace: owner?.workspacePath ?? '', ...body.facts };
@@ -19,7 +18,7 @@ function isStop(event: string): boolean {
   return event === 'Stop' || event === 'StopFailure' || event === 'StopCancelled';
 }
 
-async function callFacts({ database }: Pick<Deps, 'database'>, key: string) {
+async function callFacts({ database }: ChainReader, key: string) {
   const found = await readCall(database.db, key);
   if (!found) return {};
   const { tool, effect, status, result, note } = found.call;
@@ -35,7 +34,7 @@ function parsed(raw: string): unknown {
   }
 }
 
-async function endFacts(deps: Pick<Deps, 'database' | 'chains'>, id: string) {
+async function endFacts(deps: ChainReader, id: string) {
   const [row] = await deps.database.db.select().from(turn).where(eq(turn.id, id));
   if (!row) return {};
   return {

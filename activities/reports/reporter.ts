@@ -3,17 +3,7 @@ import type { Deps } from '../deps.ts';
 import type { HookFailure } from '../gate/hook-types.ts';
 import { type ClaimedReport, claimReports, closeReport } from '../store/reports.ts';
 import { factsOf } from './facts.ts';
-
-/**
- * Tells hooks what has happened, beside the work and never in its way: what is to be told lies in the store,
- * put there with what it tells of. Each is told at least once; a process that dies leaves it to another.
- */
-export interface Reporter {
-  /** Something may be there to be told. Returns at once. */
-  wake(): void;
-  /** Begins nothing more, and waits for what is being told. */
-  close(): Promise<void>;
-}
+import type { Reporter } from './port.ts';
 
 type ReporterDeps = Pick<Deps, 'database' | 'chains' | 'hooks' | 'notifier' | 'log'>;
 

@@ -1,7 +1,6 @@
 import { and, eq } from 'drizzle-orm';
-import { least } from '../../workflows/core/limits.ts';
+import { least, type Limits } from '../../workflows/core/policy.ts';
 import type { RoundLimits } from '../../workflows/core/goal/goal-limits.ts';
-import type { Limits } from '../../workflows/core/policy.ts';
 import type { TurnRules } from '../../workflows/core/turn-rules.ts';
 import type { Tx } from './database.ts';
 import { goal, goalRound, job, outbox } from './schema.ts';

@@ -19,7 +19,7 @@ import { event } from '../store/schema.ts';
 import { chainOn, type Link, loadChain } from '../store/transcript.ts';
 import { commitTurn, findCommit } from '../store/turn-commit.ts';
 import { fitText } from '../tools/text.ts';
-import { lastTextOf } from './last-text.ts';
+import { lastTextOf } from '../store/last-text.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 
 /**

@@ -1,6 +1,5 @@
 import type { End } from './ends.ts';
-import { least } from './limits.ts';
-import { type Limits, POLICY } from './policy.ts';
+import { least, type Limits, POLICY } from './policy.ts';
 
 /** Names of the tools that start sub-agents and wait for them. */
 export const AGENT_TOOLS = { spawn: 'spawn_agent', wait: 'wait_agents' } as const;

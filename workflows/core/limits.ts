@@ -37,9 +37,3 @@ function aborted(
     phase: endPhaseOf(state.phase),
   };
 }
-
-/** The lower of two limits; null: there is none. */
-export function least(a: number | null, b: number | null): number | null {
-  if (a === null || b === null) return a ?? b;
-  return Math.min(a, b);
-}

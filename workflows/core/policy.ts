@@ -190,3 +190,9 @@ export const DEFAULT_PATIENCE: Patience = {
 export function patienceOf({ patience }: { readonly patience?: Partial<Patience> }): Patience {
   return { ...DEFAULT_PATIENCE, ...patience };
 }
+
+/** The lower of two limits; null: there is none. */
+export function least(a: number | null, b: number | null): number | null {
+  if (a === null || b === null) return a ?? b;
+  return Math.min(a, b);
+}
