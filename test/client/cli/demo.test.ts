@@ -39,7 +39,8 @@ function repaired(folder: string): boolean {
   return log.includes('slugify keeps the base letter');
 }
 
-it('the sample ticket is worked on to its end, and a second start knows of it', async () => {
+// Two starts of everything.
+it('the sample ticket is worked on to its end, and a second start knows of it', { timeout: 120_000 }, async () => {
   const first = await start(['--once']);
   expect(first.err).not.toMatch(/\n\s+at /);
   expect(first.code).toBe(0);
