@@ -82,6 +82,7 @@ function requestOf(deps: Deps, agent: StoredAgent, question: Question): ModelReq
     outputTokens: POLICY.goal.judge.outputTokens,
     ...(rules !== null && nativeFormat(answer, rules) ? { answer } : {}),
     watchRepetition: true,
-    idempotencyKey: sha256('http', question.key).slice(0, 40),
+    // What is judged may read otherwise at the next attempt: other bytes are another request.
+    idempotencyKey: sha256('http', question.key, question.material).slice(0, 40),
   };
 }

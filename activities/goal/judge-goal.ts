@@ -1,7 +1,7 @@
 import type { GoalUsage, JudgeVerdict, ScepticVote } from '../../workflows/core/goal/goal-event.ts';
 import { asText } from '../model/json.ts';
 import type { Deps } from '../deps.ts';
-import { findVerdict, keepVerdict, type NewVerdict } from '../store/goal-verdicts.ts';
+import { findVerdict, firstAsked, keepVerdict, type NewVerdict } from '../store/goal-verdicts.ts';
 import { goalPlace, type GoalPlace } from '../store/goals.ts';
 import { sha256 } from '../store/hash.ts';
 import type { OutputSchema } from '../store/schema.ts';
@@ -67,7 +67,8 @@ async function ask<V extends { readonly kind: string }>(
   if (before) return before;
   const place = await goalPlace(db, goal);
   if (!place) throw new Error('a goal is not in the store');
-  const material = await judgeMaterial(deps, place, turn);
+  const now = (await firstAsked(db, key)) ?? new Date();
+  const material = await judgeMaterial(deps, place, turn, now);
   const { value, usage } = await askModel(deps, place, { key, turn, instructions, material, schema });
   const read = value === null ? UNUSABLE : asking.read(value, key);
   const told = { verdict: read.verdict as V, usage };

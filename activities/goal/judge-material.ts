@@ -12,7 +12,7 @@ import { claimOf } from './claim.ts';
 import { claimedIn } from '../store/goal-look.ts';
 
 /** What a judge is shown of a turn: the objective, the checks, the claim, and the newest part of the conversation. */
-export async function judgeMaterial(deps: Deps, { row }: GoalPlace, turnId: string): Promise<string> {
+export async function judgeMaterial(deps: Deps, { row }: GoalPlace, turnId: string, now: Date): Promise<string> {
   const { db } = deps.database;
   const [judged] = await db.select({ head: turn.head }).from(turn).where(eq(turn.id, turnId));
   const chain = await loadChain(db, deps.chains, judged?.head ?? '');
@@ -31,6 +31,6 @@ export async function judgeMaterial(deps: Deps, { row }: GoalPlace, turnId: stri
     fenced('checks', checks?.text ?? 'This goal has no checks of its own.'),
     fenced('claim', claim ? `${claim.said}` : 'The agent claims nothing.'),
     fenced('conversation', toPlainText(summary ? [summary, ...bodies] : bodies, POLICY.goal.judge.transcriptTokens)),
-    `Now is ${new Date().toISOString()}. Judge.`,
+    `Now is ${now.toISOString()}. Judge.`,
   ].join('\n\n');
 }

@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { eq, min, sql } from 'drizzle-orm';
 import type { Db } from './database.ts';
 import { recordEvents } from './events.ts';
 import { storable, storableDeep } from './hash.ts';
@@ -77,6 +77,15 @@ export async function openJudging(db: Db, opened: OpenedJudging): Promise<void> 
     .set({ outcome: 'lost', wasted: true, closedAt: sql`clock_timestamp()` })
     .where(sql`${usage.sample} = ${opened.sample} and ${usage.closedAt} is null`);
   await db.insert(usage).values({ ...opened, step: JUDGED_AFTER });
+}
+
+/** When the first attempt of a judge's request was made; null: there was none. */
+export async function firstAsked(db: Db, sample: string): Promise<Date | null> {
+  const [row] = await db
+    .select({ at: min(usage.openedAt) })
+    .from(usage)
+    .where(eq(usage.sample, sample));
+  return row?.at ?? null;
 }
 
 /** Behind every step of its turn. */

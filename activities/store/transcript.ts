@@ -117,6 +117,24 @@ async function readBack(db: Db | Tx, from: string, oldestDepth: number): Promise
   return rows.map(({ hash, parent, depth, tokens, body }) => ({ hash, parent, depth, tokens, body }));
 }
 
+/** What a turn has put behind one of its heads by now, oldest first; nothing where that is not on its chain. */
+export async function linksBehind(
+  db: Db | Tx,
+  turn: string,
+  { hash, depth }: Pick<Link, 'hash' | 'depth'>,
+): Promise<readonly Link[]> {
+  const { rows } = await db.execute<Link & Record<string, unknown>>(sql`
+    with recursive back as (
+      select m.hash, m.parent, m.depth, m.tokens, m.body
+      from pawl.turn t join pawl.message m on m.hash = t.head where t.id = ${turn} and m.depth > ${depth}
+      union all
+      select m.hash, m.parent, m.depth, m.tokens, m.body
+      from pawl.message m join back on m.hash = back.parent where m.depth > ${depth}
+    )
+    select hash, parent, depth, tokens, body from back order by depth`);
+  return rows[0]?.parent === hash ? rows : [];
+}
+
 /** Which of these messages lie on the chain that ends in `head`, however far back. */
 export async function ancestorsAmong(db: Db | Tx, head: string, hashes: readonly string[]): Promise<Set<string>> {
   if (hashes.length === 0) return new Set();

@@ -18,7 +18,7 @@ export interface ReminderFacts {
   readonly agents: number;
 }
 
-/** Reminders that are due, as messages. What they are about follows from what is committed, so a repeat says the same. */
+/** Reminders that are due, as messages, about what is so now. */
 export async function dueReminders(db: Db, { reminders }: SampleRequest, facts: ReminderFacts): Promise<Message[]> {
   return await Promise.all(
     reminders.map(async (code): Promise<Message> => {

@@ -23,6 +23,7 @@ import { readOutput } from '../tools/read-output.ts';
 import { batchEnded } from './batch-end.ts';
 import { dueReminders } from './due-reminders.ts';
 import { inputMessage } from './input-text.ts';
+import { openedBefore } from './opened-before.ts';
 import { type Pricing, pricingOf } from './pricing.ts';
 import { resultMessages } from './results.ts';
 
@@ -52,7 +53,13 @@ export interface SamplePlan {
   readonly refusal: SampleOutcome | null;
 }
 
-export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRequest): Promise<SamplePlan> {
+/** `tries`: of a repeated one, what an earlier try has committed already stands. */
+export async function planSample(
+  deps: Deps,
+  owner: TurnOwner,
+  request: SampleRequest,
+  tries: 'first' | 'repeated',
+): Promise<SamplePlan> {
   const { db } = deps.database;
   const [agent, tools, chain, pinned] = await Promise.all([
     agentOf(db, request.agent),
@@ -65,7 +72,9 @@ export async function planSample(deps: Deps, owner: TurnOwner, request: SampleRe
   const backing = agent.todoGate && agent.agents ? await runningAgents(db, owner.session) : 0;
   const bodies = await owedMessages(deps, request, { agent, chain, tools, schema: pinned, results, backing });
   const depth = chain[chain.length - 1]?.depth ?? 0;
-  const links = chainOn({ hash: request.head, depth }, bodies, estimateMessage);
+  const on = { hash: request.head, depth };
+  const before = tries === 'repeated' ? await openedBefore(db, owner.id, on, bodies) : null;
+  const links = before ?? chainOn(on, bodies, estimateMessage);
   const head = links[links.length - 1]?.hash ?? request.head;
   const shown = shownOf(deps, agent, request, { tools, schema: request.schema === 'asked' ? pinned : null });
   const built = buildContext([...chain, ...links], {

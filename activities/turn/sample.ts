@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import type { SampleRequest } from '../../workflows/core/requests.ts';
 import type { SampleOutcome, Usage } from '../../workflows/core/sample-outcome.ts';
 import { addUsage } from '../../workflows/core/usage.ts';
@@ -33,7 +34,7 @@ async function sampleOnce(deps: Deps, request: SampleRequest): Promise<SampleOut
   const { db } = deps.database;
   await enterRun(db, request.fence, knownRuns, confirmRun(deps));
   const owner = await ownerOf(db, request.fence.turn);
-  const plan = await planSample(deps, owner, request);
+  const plan = await planSample(deps, owner, request, triesOf(request));
   const attempt = newId('att');
   const opened = await openSample(db, {
     ...attemptOf(plan, request, attempt),
@@ -54,6 +55,11 @@ async function sampleOnce(deps: Deps, request: SampleRequest): Promise<SampleOut
   }
   if (plan.refusal) return plan.refusal;
   return await beating(attempt, () => ask({ deps, request, plan, attempt, planning, lostUsage }));
+}
+
+/** Repeated: by the engine's next attempt, by who settles what was cut, by a run that replays the past of another. */
+function triesOf({ fence, purpose }: SampleRequest): 'first' | 'repeated' {
+  return fence.isReset || purpose === 'settle' || Context.current().info.attempt > 1 ? 'repeated' : 'first';
 }
 
 /** A sample whose request is about to be sent. */
