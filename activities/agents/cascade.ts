@@ -12,11 +12,9 @@ import {
   type CascadeAuthor,
   type DueCancel,
   dueCancels,
-  familyOf,
-  markCancelled,
+  markFamily,
   openTurnOf,
   parentCancel,
-  unmarkedBelow,
 } from '../store/sub-agents.ts';
 
 type Reach = Pick<Deps, 'database' | 'engine' | 'log'>;
@@ -29,13 +27,7 @@ export async function stopAgents(deps: Deps, fence: RunIdentity): Promise<void> 
 
 /** Rows first, so that whoever dies on the way is taken over by the sweep. */
 export async function stopAgentsOf(deps: Reach, session: string, author: CascadeAuthor): Promise<void> {
-  const { db } = deps.database;
-  // A row that somebody holds is passed over: a child whose turn opens just now is marked at the next try.
-  for (let tries = 0; tries < TRIES; tries += 1) {
-    await db.transaction(async (tx) => markCancelled(tx, await familyOf(tx, session), author));
-    if ((await unmarkedBelow(db, session)) === 0) break;
-    await sleep(AGAIN_AFTER_MS);
-  }
+  await markFamily(deps.database.db, session, author);
   await cascade(deps, session);
 }
 

@@ -11,6 +11,7 @@ import {
   type AgentRow,
   backgroundAgents,
   type CascadeAuthor,
+  isStopped,
   markCancelled,
   startedBy,
 } from '../store/sub-agents.ts';
@@ -38,7 +39,8 @@ export async function lookAtAgent(
     return await over(tx, at, 'stopped', text);
   }
   if (known) return { kind: 'waiting', wait: known.session, untilMs: lookAgainAt() };
-  return author ? await over(tx, at, 'not_started', NOT_STARTED) : await startAgent(tx, at, plan, agents);
+  const isOver = author !== null || (await isStopped(tx, at.owner));
+  return isOver ? await over(tx, at, 'not_started', NOT_STARTED) : await startAgent(tx, at, plan, agents);
 }
 
 async function statusOf(tx: Tx, { endTurn }: AgentRow): Promise<'ok' | 'error'> {

@@ -5,7 +5,7 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
 import { storableDeep } from './hash.ts';
 import type { CancelRequest } from './intake.ts';
-import { subAgent, turn } from './schema.ts';
+import { cancel, subAgent, turn } from './schema.ts';
 
 export type AgentRow = typeof subAgent.$inferSelect;
 
@@ -86,21 +86,36 @@ export interface CascadeAuthor {
 }
 
 /**
- * Marks running sub-agents of a session as cancelled; the first word stands. Takes their rows before any session's,
- * as their own ends do.
+ * Marks running sub-agents as cancelled; the first word stands. Takes their rows before any session's, as their own
+ * ends do, and always in one order. Returns how many.
  */
-export async function markCancelled(tx: Tx, which: SQL | undefined, author: CascadeAuthor): Promise<void> {
+export async function markCancelled(tx: Tx, which: SQL | undefined, author: CascadeAuthor): Promise<number> {
   const { by, why, decidedBy } = storableDeep(author);
+  const rows = await tx
+    .select({ id: subAgent.session })
+    .from(subAgent)
+    .where(and(which, isNull(subAgent.endedAt), isNull(subAgent.cancelledAt)))
+    .orderBy(sql`length(${subAgent.session}) desc`, subAgent.session)
+    .for('no key update');
+  const ids = rows.map(({ id }) => id);
+  if (ids.length === 0) return 0;
   await tx
     .update(subAgent)
     .set({ cancelledAt: sql`clock_timestamp()`, cancelBy: by, cancelWhy: why, cancelDecidedBy: decidedBy })
-    .where(and(which, isNull(subAgent.endedAt), isNull(subAgent.cancelledAt)));
+    .where(inArray(subAgent.session, ids));
+  return ids.length;
 }
 
 export const agentsOf = (parent: string, which: 'foreground' | 'all') =>
   and(eq(subAgent.parent, parent), which === 'all' ? undefined : eq(subAgent.mode, 'foreground'));
 
 export const startedBy = (call: string) => eq(subAgent.call, call);
+
+/** Whether a turn is being stopped, or whoever started its session: it starts nothing more. Its lock is held. */
+export async function isStopped(tx: Tx, at: { readonly id: string; readonly session: string }): Promise<boolean> {
+  const own = await agentOfSession(tx, at.session);
+  return (own?.cancelledAt ?? null) !== null || (await tx.$count(cancel, eq(cancel.turn, at.id))) > 0;
+}
 
 /** A sub-agent that is to be cancelled, and its open turn, where it has one by now. */
 export interface DueCancel {
@@ -134,24 +149,24 @@ function isBelow(session: string): SQL {
 }
 
 /**
- * All that runs below a session, so that no level waits for the one above it. One that its own parent's end holds just
- * now is left to that.
+ * Marks all that runs below a session, so that no level waits for the one above it, and nothing that is being started
+ * just then is missed. A turn starts sub-agents under its own lock, and opens under that of its sub-agent's row: each
+ * round waits for both, and the last one finds nothing new.
  */
-export async function familyOf(tx: Tx, session: string): Promise<SQL> {
-  const rows = await tx
-    .select({ id: subAgent.session })
-    .from(subAgent)
-    .where(and(isBelow(session), isNull(subAgent.endedAt), isNull(subAgent.cancelledAt)))
-    .for('no key update', { skipLocked: true });
-  return inArray(
-    subAgent.session,
-    rows.map(({ id }) => id),
-  );
+export async function markFamily(db: Db, session: string, author: CascadeAuthor): Promise<void> {
+  while ((await db.transaction((tx) => markRound(tx, session, author))) > 0);
 }
 
-/** How many run below a session that nobody has cancelled. */
-export async function unmarkedBelow(db: Db, session: string): Promise<number> {
-  return await db.$count(subAgent, and(isBelow(session), isNull(subAgent.endedAt), isNull(subAgent.cancelledAt)));
+/** Turns from the top down, then rows from the bottom up: the order in which ends of turns take them. */
+async function markRound(tx: Tx, session: string, author: CascadeAuthor): Promise<number> {
+  const ofFamily = sql`(${turn.session} = ${session} or starts_with(${turn.session}, ${agentSessionId(session, '')}))`;
+  await tx
+    .select({ id: turn.id })
+    .from(turn)
+    .where(and(ofFamily, isNull(turn.endedAt)))
+    .orderBy(sql`length(${turn.session})`, turn.session)
+    .for('no key update');
+  return await markCancelled(tx, isBelow(session), author);
 }
 
 /** Below one session, or of all that nobody has heard of for a while. */

@@ -1,0 +1,148 @@
+import { asc, eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { lookAtAgent } from '../../../activities/agents/look.ts';
+import type { Deps } from '../../../activities/deps.ts';
+import type { Tx } from '../../../activities/store/database.ts';
+import { lockTurn } from '../../../activities/store/fence.ts';
+import { storeCancel } from '../../../activities/store/intake.ts';
+import { readCall } from '../../../activities/store/ledger.ts';
+import { ownerOf } from '../../../activities/store/owners.ts';
+import { cancel, subAgent } from '../../../activities/store/schema.ts';
+import { markFamily } from '../../../activities/store/sub-agents.ts';
+import { type TestDatabase, testDatabase } from '../../support/database.ts';
+import { until } from '../../support/until.ts';
+import { asked, CANCELLED, COMPLETED, end, row } from './ending.ts';
+import { seedAgents, startAgent } from './seed-agents.ts';
+import { seedCalls, seedTurn, type SeededTurn } from './seed.ts';
+
+let at: TestDatabase;
+beforeAll(async () => {
+  at = await testDatabase();
+});
+afterAll(() => at.close());
+
+const ANN = { by: 'ann', why: 'enough', decidedBy: 'user' } as const;
+
+/** Of all levels: who cancelled what. */
+const cancelled = async (root: string) =>
+  (
+    await at.db
+      .select({ session: subAgent.session, by: subAgent.cancelBy })
+      .from(subAgent)
+      .where(sql`starts_with(${subAgent.session}, ${root})`)
+      .orderBy(asc(subAgent.session))
+  ).map(({ session, by }) => [session.slice(root.length), by]);
+
+/** While `hold` is open, `work` waits for it; then both go on. */
+async function against<T>(hold: (tx: Tx) => Promise<void>, work: () => Promise<T>): Promise<T> {
+  const { started } = await at.db.transaction(async (tx) => {
+    await hold(tx);
+    const working = work();
+    await until('the other one waits', async () => {
+      const { rows } = await at.db.execute<{ n: number }>(sql`
+        select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+      return rows[0]?.n === 1;
+    });
+    return { started: working };
+  });
+  return await started;
+}
+
+const headOf = async (on: SeededTurn) => (await row(at.db, on)).head;
+
+describe('a cancel that goes through a family', () => {
+  // Whoever looks before the start is committed does not see it: a child that nobody stops spends its lease.
+  test('waits for a child that its turn is starting at that instant, on the first level and below', async () => {
+    const on = await seedTurn(at.db);
+    const [child] = await seedAgents(at.db, on, 'background');
+    const below = await seedTurn(at.db, child!);
+    for (const starting of [on, below]) {
+      const [call] = await seedCalls(at.db, { ...starting, head: await headOf(starting) }, 'none');
+      await at.db.update(subAgent).set({ cancelledAt: null, cancelBy: null });
+      await against(
+        async (tx) => {
+          await lockTurn(tx, starting.fence);
+          await startAgent(tx, starting, { call: call!, n: 2, mode: 'background' });
+        },
+        () => markFamily(at.db, on.session, ANN),
+      );
+    }
+    expect(await cancelled(on.session)).toEqual([
+      ['/agent/1', 'ann'],
+      ['/agent/1/agent/2', 'ann'],
+      ['/agent/2', 'ann'],
+    ]);
+  });
+
+  test('waits for a turn that opens at that instant; the cancel finds it', async () => {
+    const on = await seedTurn(at.db);
+    const [child] = await seedAgents(at.db, on, 'background');
+    await against(
+      async (tx) => {
+        await tx.select().from(subAgent).where(eq(subAgent.session, child!)).for('share');
+      },
+      () => markFamily(at.db, on.session, ANN),
+    );
+    const { turn } = await seedTurn(at.db, child!);
+    expect(await at.db.select().from(cancel).where(eq(cancel.turn, turn))).toMatchObject([
+      { by: 'ann', why: 'enough', decidedBy: 'user', detail: 'parent_cancelled' },
+    ]);
+  });
+
+  test('and ends of turns on all levels do not lock each other out; the first word stands', async () => {
+    const on = await seedTurn(at.db);
+    const children = await seedAgents(at.db, on, ...Array.from({ length: 4 }, () => 'background' as const));
+    const turns = [];
+    for (const child of children) {
+      const own = await seedTurn(at.db, child);
+      turns.push(own);
+      await seedAgents(at.db, own, 'foreground', 'background');
+    }
+    await Promise.all([
+      ...turns.slice(0, 2).map((own) => end(at.db, own, COMPLETED)),
+      ...turns.slice(2).map((own) => end(at.db, own, CANCELLED)),
+      markFamily(at.db, on.session, ANN),
+      markFamily(at.db, children[0]!, { ...ANN, by: 'bob' }),
+    ]);
+    const rows = await at.db.select().from(subAgent).where(sql`starts_with(${subAgent.session}, ${on.session})`);
+    expect(rows.filter((row) => row.endedAt === null && row.cancelledAt === null)).toEqual([]);
+    const before = await cancelled(on.session);
+    await markFamily(at.db, on.session, { ...ANN, by: 'eve' });
+    expect(await cancelled(on.session)).toEqual(before);
+  });
+
+  // It may be on its way to the store while the cancel goes through: what it began then nobody would stop before the end.
+  test('nothing starts under a turn that is being cancelled, or under who was stopped', async () => {
+    const on = await seedTurn(at.db);
+    const [child] = await seedAgents(at.db, on, 'background');
+    const below = await seedTurn(at.db, child);
+    for (const starting of [on, below]) {
+      const [key] = await seedCalls(at.db, { ...starting, head: await headOf(starting) }, 'none');
+      if (starting === on) await storeCancel(at.db, asked(on));
+      else await markFamily(at.db, on.session, ANN);
+      expect(await look(starting, key!)).toEqual({ kind: 'over', status: 'not_started' });
+    }
+    expect(await cancelled(on.session)).toEqual([['/agent/1', 'ann']]);
+  });
+});
+
+/** The first look at a call that is to start a sub-agent. */
+async function look(on: SeededTurn, key: string) {
+  const call = (await readCall(at.db, key))!.call;
+  const owner = await ownerOf(at.db, on.turn);
+  const request = { fence: on.fence, assistant: call.assistant, ordinal: 0, interrupted: false };
+  const hooks = { has: () => false } as unknown as Deps['hooks'];
+  const plan = {
+    kind: 'agent',
+    agent: 'tester',
+    prompt: 'p',
+    mode: 'background',
+    maxTokens: null,
+    maxMicroUsd: null,
+  } as const;
+  const nobody = { agents: () => null, author: null };
+  return await at.db.transaction(async (tx) => {
+    await lockTurn(tx, on.fence);
+    return await lookAtAgent(tx, { request, owner, row: call, hooks }, plan, nobody);
+  });
+}
