@@ -31,7 +31,10 @@ export type ApprovalAnswered =
   | { readonly kind: 'recorded' }
   /** The first answer stands, and is told again. */
   | { readonly kind: 'answered_before'; readonly answer: ApprovalAnswer; readonly by: string | null }
-  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' | 'moved_on' | 'settled' | 'archived' }
+  | {
+      readonly kind: 'stale';
+      readonly why: 'expired' | 'turn_ended' | 'moved_on' | 'settled' | 'archived' | 'agent_ended';
+    }
   /** It asks for something else: an outcome is answered `happened`, `absent` or `again`, and nothing else is. */
   | { readonly kind: 'misfit'; readonly asks: Asked['kind'] };
 

@@ -48,10 +48,19 @@ function isStoreOutage(error: unknown): boolean {
 }
 
 /** The session takes nothing. */
-export class SessionArchived extends Error {
-  override readonly name = 'SessionArchived';
+export class SessionClosed extends Error {
+  override readonly name = 'SessionClosed';
+  readonly why: 'archived' | 'agent_ended';
 
-  constructor() {
-    super('The session is archived and takes nothing: unarchive it first, or fork it.');
+  constructor(why: SessionClosed['why']) {
+    super(CLOSED_WORDS[why]);
+    this.why = why;
   }
 }
+
+/** What to do about a session that takes nothing. */
+export const CLOSED_WORDS = {
+  archived: 'The session is archived and takes nothing: unarchive it first, or fork it.',
+  agent_ended:
+    'The sub-agent has ended and hears nothing more: write to the session that started it, or fork this one.',
+} as const;

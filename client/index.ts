@@ -2,7 +2,7 @@ export type { ApprovalAnswered, ApprovalReply, OpenApproval } from './approvals.
 export type { CancelJob, CancelledJob } from './cancel.ts';
 export type { CostReport, UsageSum } from './cost.ts';
 export type { EngineState } from './engine.ts';
-export { BadPosition, EngineAway, SessionArchived, StoreAway } from './faults.ts';
+export { BadPosition, EngineAway, SessionClosed, StoreAway } from './faults.ts';
 export type { FollowRequest, RunEvent } from './follow.ts';
 export type { CreatedGoal, Goal, GoalOrder, GoalWithWakes, NewGoalRequest, OrderAnswer, WakeRequest } from './goals.ts';
 export type { BudgetWish, GoalWish } from '../activities/store/goal-plan.ts';

@@ -46,7 +46,7 @@ export type Sent =
       readonly isNew: boolean;
     }
   | { readonly kind: 'conflict'; readonly input: string }
-  | { readonly kind: 'archived' }
+  | { readonly kind: 'archived' | 'agent_ended' }
   | { readonly kind: 'full'; readonly waiting: number };
 
 /** `changed`: it is as was asked; `before`: it was withdrawn before, by whom. */
@@ -165,7 +165,8 @@ async function send(
     case 'conflict':
       return { kind: 'conflict', input: own };
     case 'archived':
-      return { kind: 'archived' };
+    case 'agent_ended':
+      return { kind: stored };
     case 'full':
       return { kind: 'full', waiting: await onStore(() => countWaiting(db, session)) };
   }

@@ -1,8 +1,8 @@
 import { newId } from '../activities/store/ids.ts';
 import { storeOutsideEvent } from '../activities/store/outside-events.ts';
-import { isArchived } from '../activities/store/session-life.ts';
+import { closedBy } from '../activities/store/session-life.ts';
 import { type ApprovalDeps, tellAnswer } from './approvals.ts';
-import { onStore, SessionArchived } from './faults.ts';
+import { onStore, SessionClosed } from './faults.ts';
 import { sessionOf } from './session-of.ts';
 
 /** Something that happened outside, for whoever waits for it by its name. */
@@ -25,7 +25,7 @@ export interface ReportedEvent {
 
 /**
  * Delivers an event to every open wait for its name; `of` is a session or a job of it. Null: there is no such thing.
- * Throws SessionArchived.
+ * Throws SessionClosed.
  */
 export async function reportEvent(
   deps: ApprovalDeps,
@@ -34,7 +34,8 @@ export async function reportEvent(
 ): Promise<ReportedEvent | null> {
   const session = await onStore(() => sessionOf(deps.db, at));
   if (session === null) return null;
-  if (await onStore(() => isArchived(deps.db, session))) throw new SessionArchived();
+  const closed = await onStore(() => closedBy(deps.db, session));
+  if (closed !== null) throw new SessionClosed(closed);
   const { id = newId('evt'), name, text = '', by } = event;
   const stored = await onStore(() => storeOutsideEvent(deps.db, { session, id, name: name.trim(), text, by }));
   await Promise.all(stored.answered.map((answered) => tellAnswer(deps, answered)));

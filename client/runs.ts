@@ -88,7 +88,7 @@ export interface Runs extends InputRuns, SessionRuns {
     session: string,
     request: { readonly plan: boolean; readonly by: string },
   ): Promise<PlanState | null>;
-  /** Reports an event to a session (or to that of a job): it ends every open wait for its name. Throws SessionArchived. */
+  /** Reports an event to a session (or to that of a job): it ends every open wait for its name. Throws SessionClosed. */
   report(tenant: string, sessionOrJob: string, event: OutsideEvent): Promise<ReportedEvent | null>;
   createGoal(request: NewGoalRequest): Promise<CreatedGoal>;
   goal(tenant: string, goal: string): Promise<GoalWithWakes | null>;

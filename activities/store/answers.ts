@@ -28,7 +28,10 @@ export type Answered =
   | { readonly kind: 'late'; readonly session: string }
   /** It has its answer already; that one stands, and is told again. */
   | { readonly kind: 'answered_before'; readonly answer: ApprovalAnswer; readonly by: string | null }
-  | { readonly kind: 'stale'; readonly why: 'expired' | 'turn_ended' | 'moved_on' | 'settled' | 'archived' }
+  | {
+      readonly kind: 'stale';
+      readonly why: 'expired' | 'turn_ended' | 'moved_on' | 'settled' | 'archived' | 'agent_ended';
+    }
   /** Not an answer to what was asked. */
   | { readonly kind: 'misfit'; readonly asks: Asked['kind'] }
   | { readonly kind: 'unknown' };
@@ -39,7 +42,9 @@ export async function answerApproval(db: Db, tenant: string, id: string, given: 
     const wait = await lockWait(tx, id);
     if (wait?.tenant !== tenant) return { kind: 'unknown' };
     if (wait.answer) return { kind: 'answered_before', answer: wait.answer, by: wait.by };
-    if (wait.isArchived) return { kind: 'stale', why: 'archived' };
+    // What became of a call is asked for the ledger's sake as well.
+    const closed = wait.kind === 'outcome' && wait.isOver ? null : closedBy(wait);
+    if (closed) return { kind: 'stale', why: closed };
     const answer = outcomeAnswer(given.answer);
     if (wait.kind !== 'outcome' && answer !== null) return { kind: 'misfit', asks: wait.kind };
     if (answer === null) return await answerWait(tx, wait, given);
@@ -75,6 +80,13 @@ export interface Wait extends Record<string, unknown> {
   readonly isLast: boolean;
   /** Its session takes nothing. */
   readonly isArchived: boolean;
+  /** Its session is a sub-agent's that has ended. */
+  readonly isOver: boolean;
+}
+
+function closedBy({ isArchived, isOver }: Wait): 'archived' | 'agent_ended' | null {
+  if (isOver) return 'agent_ended';
+  return isArchived ? 'archived' : null;
 }
 
 /** The turn before its session before the approval, as the turn's own activities and the session's look lock them. */
@@ -100,7 +112,8 @@ export const selectWaits = sql`
          not exists (select from pawl.turn later where later.session = t.session and later.n > t.n)
            -- Rewound: what it was asked about is not in front of the model any more.
            and (t.ended_at is null or s.head = t.head) as "isLast",
-         s.state = 'archived' as "isArchived"
+         s.state = 'archived' as "isArchived",
+         exists (select from pawl.sub_agent g where g.session = s.id and g.ended_at is not null) as "isOver"
   from pawl.approval a join pawl.turn t on t.id = a.turn join pawl.session s on s.id = t.session`;
 
 /** For a wait whose turn (if it is open), session and row are locked. */

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNull, or, type SQL, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { EndDetail } from '../../workflows/core/ends.ts';
 import type { JournalEvent } from '../../workflows/core/journal.ts';
@@ -161,14 +161,24 @@ export async function writeAnswer(
 /** An open wait, with its session and how long it stays open; null: until it is answered. */
 export type OpenWait = ApprovalRow & { readonly session: string; readonly openUntil: Date | null };
 
-/** Ends over which a person may still say what became of a call; after any other the work went on without it. */
-export const ASKS_AFTER: readonly EndDetail[] = ['unknown_outcome', 'terminated'];
+/** Ends after which nothing goes on until a person has said what became of a call. */
+const STOPS: readonly EndDetail[] = ['unknown_outcome', 'terminated'];
+/** Ends after which a job goes on by itself, as often as it may: the model is told that nobody knows. */
+const GOES_ON: readonly EndDetail[] = ['lost', 'timed_out', 'workspace_lost'];
+
+/** Turns that ended so that a person may still say what became of a call: the work has not gone on without it. */
+export function asksAfterEnd(): SQL {
+  return sql`(${inArray(turn.endDetail, [...STOPS])} or (${inArray(turn.endDetail, [...GOES_ON])}
+    and not exists (select from pawl.turn later where later.session = ${turn.session} and later.n > ${turn.n})
+    and not exists (select from pawl.input i where i.continues = ${turn.id} and i.status in ('queued', 'forwarded'))
+    and not exists (select from pawl.goal g where g.session = ${turn.session} and not g.is_final)))`;
+}
 
 /** The outcome of a call that an answer still changes something about. */
 function isOpenOutcome() {
   return sql`exists (select from pawl.effect e where e.key = ${approval.call} and e.state = 'unknown')
     and ((${turn.endedAt} is null and ${approval.expiresAt} > clock_timestamp())
-      or ${inArray(turn.endDetail, [...ASKS_AFTER])})`;
+      or ${asksAfterEnd()})`;
 }
 
 /**
@@ -178,6 +188,8 @@ function isOpenOutcome() {
 export async function openApprovals(db: Db, tenant: string, of?: string): Promise<OpenWait[]> {
   const isLast = sql`not exists (select from pawl.turn later where later.session = ${turn.session} and later.n > ${turn.n})`;
   const isOutcome = sql`(${approval.asked}->>'kind' = 'outcome')`;
+  // A sub-agent ends with its turn: whoever started it was told what it waited for.
+  const isHeard = sql`not exists (select from pawl.sub_agent a where a.session = ${turn.session} and a.ended_at is not null)`;
   const isQuestion = sql`${approval.asked}->>'kind' <> 'permission'`;
   const rows = await db
     .select({ approval, session: turn.session, endedAt: turn.endedAt })
@@ -191,7 +203,7 @@ export async function openApprovals(db: Db, tenant: string, of?: string): Promis
           and(isOutcome, isOpenOutcome()),
           and(
             sql`not ${isOutcome}`,
-            or(isNull(turn.endedAt), and(eq(turn.endReason, 'BLOCKED'), or(isQuestion, isLast))),
+            or(isNull(turn.endedAt), and(eq(turn.endReason, 'BLOCKED'), or(isQuestion, isLast), isHeard)),
           ),
         ),
         sql`exists (select from pawl.session s where s.id = ${turn.session} and s.tenant = ${tenant})`,

@@ -23,6 +23,8 @@ export async function findPlace(tx: Tx, session: string, named: string): Promise
   const { rows } = await tx.execute<Place & Record<string, unknown>>(sql`
     with recursive heads as (
       select head from pawl.session where id = ${session}
+      -- A fork that no turn has moved yet has its past only there.
+      union select forked_at from pawl.session where id = ${session}
       union select head from pawl.turn where session = ${session}
       union select base_head from pawl.turn where session = ${session}
     ), back as (

@@ -5,6 +5,7 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
 import { isUniqueViolation } from './errors.ts';
 import { type NewEvent, recordEvents } from './events.ts';
+import { hasEnded } from './sub-agents.ts';
 import { bringsGoal, type NewGoal, storeGoal } from './goals.ts';
 import { contentHash, rootHash, storable, storableDeep } from './hash.ts';
 import { newId } from './ids.ts';
@@ -165,6 +166,8 @@ export type InputStored =
   /** This id had brought something else before. */
   | 'conflict'
   | 'archived'
+  /** It is a sub-agent's, which ends with its first turn. */
+  | 'agent_ended'
   /** Too many wait. */
   | 'full';
 
@@ -183,6 +186,7 @@ export async function storeInput(db: Db, request: NewInput): Promise<InputStored
       const before = known.fingerprint ?? fingerprintOf({ ...known, text: known.body });
       return before === fingerprint ? 'known' : 'conflict';
     }
+    if (await hasEnded(tx, request.session)) return 'agent_ended';
     if (owner?.state === 'archived') return 'archived';
     const waiting = await tx.$count(input, and(eq(input.session, request.session), eq(input.status, 'queued')));
     if (waiting >= POLICY.session.queueMax) return 'full';

@@ -5,8 +5,9 @@ import { type NewEvent, recordEvents } from './events.ts';
 import { type Fence, lockTurn } from './fence.ts';
 import { sha256, storable } from './hash.ts';
 import { insertInput } from './intake.ts';
-import { answeredEvent, ASKS_AFTER, insertQuestion, writeAnswer } from './approvals.ts';
+import { answeredEvent, asksAfterEnd, insertQuestion, writeAnswer } from './approvals.ts';
 import { approval, type ApprovalAnswer, call, effect, type OutcomeAnswer, turn } from './schema.ts';
+import { isOfAgent } from './sub-agents.ts';
 
 export function outcomeAnswer(answer: ApprovalAnswer): OutcomeAnswer | null {
   return answer === 'happened' || answer === 'absent' || answer === 'again' ? answer : null;
@@ -121,7 +122,8 @@ export type OutcomeTaken =
 /** Records what a person says of an outcome. The turn draws the conclusion; where it has ended, this does. */
 export async function answerOutcome(tx: Tx, asked: AskedOutcome, given: GivenOutcome): Promise<OutcomeTaken> {
   const { endDetail } = asked;
-  if (endDetail && !ASKS_AFTER.includes(endDetail)) return { kind: 'stale', why: 'turn_ended' };
+  const isAsked = and(eq(turn.id, asked.turn), asksAfterEnd());
+  if (endDetail && (await tx.$count(turn, isAsked)) === 0) return { kind: 'stale', why: 'turn_ended' };
   const [row] = await tx.select().from(effect).where(eq(effect.key, asked.call)).for('no key update');
   const { attempt = null, state } = row ?? {};
   if (attempt === null || state !== 'unknown' || questionId(asked.call, attempt) !== asked.id) {
@@ -149,6 +151,8 @@ async function settleAfterEnd(tx: Tx, asked: AskedOutcome, { answer, by, note, i
     .update(effect)
     .set({ state: AFTER_END[answer], settledAt: sql`clock_timestamp()` })
     .where(eq(effect.key, asked.call));
+  // A sub-agent hears nothing more; whoever started it has gone on with what was known.
+  if (isOfAgent(asked.session)) return;
   await insertInput(tx, { id: input, session: asked.session, kind: 'call_back', text: note ?? '', sender: by });
   await tx.update(approval).set({ input }).where(eq(approval.id, asked.id));
 }
@@ -186,7 +190,7 @@ export async function askAfterEnds(db: Db, atMost: number): Promise<void> {
       and(
         eq(effect.state, 'unknown'),
         isNotNull(effect.attempt),
-        inArray(turn.endDetail, [...ASKS_AFTER]),
+        asksAfterEnd(),
         sql`not exists (select from pawl.approval a where a.call = ${effect.key}
           and a.asked->>'kind' = 'outcome' and a.answer is null)`,
       ),

@@ -8,6 +8,7 @@ import { type NewEvent, recordEvents } from './events.ts';
 import { rootHash, sha256, storable } from './hash.ts';
 import { newId } from './ids.ts';
 import { input, session, subAgent, turn } from './schema.ts';
+import { hasEnded } from './sub-agents.ts';
 import { chainOn, writeLinks } from './transcript.ts';
 
 export interface SessionAt {
@@ -130,7 +131,9 @@ export type Archived =
   /** A turn of it runs. */
   | { readonly kind: 'busy'; readonly turn: string }
   /** Inputs wait in it: each of them has to reach its outcome first. */
-  | { readonly kind: 'waiting'; readonly inputs: number };
+  | { readonly kind: 'waiting'; readonly inputs: number }
+  /** It is a sub-agent's that is over: nobody would hear what it took. */
+  | { readonly kind: 'agent_ended' };
 
 /** An archived session takes no inputs, answers or events; its past can be read and forked. */
 export async function archiveSession(
@@ -142,6 +145,7 @@ export async function archiveSession(
     const row = await lockOwn(tx, request);
     if (!row) return { kind: 'unknown' };
     if ((row.state === 'archived') === archived) return { kind: 'done', changed: false };
+    if (!archived && (await hasEnded(tx, row.id))) return { kind: 'agent_ended' };
     const open = await openTurnOf(tx, row.id);
     if (open !== null) return { kind: 'busy', turn: open };
     // Their ends are inputs of this session.
@@ -162,10 +166,11 @@ export async function archiveSession(
   });
 }
 
-/** Whether a session takes nothing: for doors that don't lock it. */
-export async function isArchived(db: Db, id: string): Promise<boolean> {
+/** Why a session takes nothing, for doors that don't lock it; null where it does. */
+export async function closedBy(db: Db, id: string): Promise<'archived' | 'agent_ended' | null> {
+  if (await hasEnded(db, id)) return 'agent_ended';
   const [row] = await db.select({ state: session.state }).from(session).where(eq(session.id, id));
-  return row?.state === 'archived';
+  return row?.state === 'archived' ? 'archived' : null;
 }
 
 /** Each change is one of its own. */

@@ -22,6 +22,11 @@ export async function agentOfSession(tx: Tx | Db, session: string, lock?: 'lock'
   return row ?? null;
 }
 
+/** Of a sub-agent that is over: nothing more is heard there. False for a session that was not started by another one. */
+export async function hasEnded(tx: Tx | Db, session: string): Promise<boolean> {
+  return ((await agentOfSession(tx, session))?.endedAt ?? null) !== null;
+}
+
 export function leaseOfRow({ leaseTokens, leaseMicroUsd }: AgentRow): Lease {
   return { tokens: leaseTokens, microUsd: leaseMicroUsd };
 }

@@ -38,6 +38,7 @@ const STALE = {
   expired: 'its time is over, and the agent was told so; an outcome can be answered again once its turn has ended',
   turn_ended: 'its turn has ended',
   archived: 'its session is archived; `pawl unarchive` it first',
+  agent_ended: 'the sub-agent that asked has ended and hears nothing more; whoever started it was told of its end',
   settled: 'it has become known meanwhile what became of the call',
   moved_on: 'the session has gone on without it; the agent may ask again',
 } as const;

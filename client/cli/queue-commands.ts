@@ -1,4 +1,5 @@
 import { SetupError } from '../../worker/setup-error.ts';
+import { CLOSED_WORDS } from '../faults.ts';
 import type { InputAnswer, LockAnswer, NewPrompt, SessionInput } from '../inputs.ts';
 import { refusedInputWords } from '../refused-words.ts';
 import type { Runs } from '../runs.ts';
@@ -28,6 +29,8 @@ export async function send(
         throw new UsageError(`The id ${prompt.id} was used for another input, ${sent.input}: take another id.`);
       case 'archived':
         throw new SetupError(`The session of ${of} is archived: \`pawl unarchive\` it first, or fork it.`);
+      case 'agent_ended':
+        throw new SetupError(CLOSED_WORDS.agent_ended);
       case 'full':
         throw new SetupError(`${sent.waiting} inputs wait in this session: send it again when fewer do.`);
       case 'accepted':

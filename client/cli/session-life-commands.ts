@@ -1,4 +1,5 @@
 import { SetupError } from '../../worker/setup-error.ts';
+import { CLOSED_WORDS } from '../faults.ts';
 import type { ShownMessage } from '../messages.ts';
 import { busyWords, NO_MESSAGE } from '../refused-words.ts';
 import type { Session } from '../sessions.ts';
@@ -116,6 +117,7 @@ export async function archive(
 ): Promise<number> {
   return await withRuns(options.config, async (runs) => {
     const answer = (await runs.archive(TENANT, session, { ...wish, by: whoami() })) ?? noSuchSession(session);
+    if (answer.kind === 'agent_ended') throw new SetupError(CLOSED_WORDS.agent_ended);
     if (answer.kind !== 'done') throw new SetupError(busyWords(answer));
     if (options.json) output.json({ session, archived: wish.archived, changed: answer.changed });
     else output.line(`${answer.changed ? '' : 'It was so already: '}${wish.archived ? ARCHIVED : OPEN}`);

@@ -3,7 +3,7 @@ import type { ErrorHandler, MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
 import type { Logger } from 'pino';
-import { BadPosition, EngineAway, SessionArchived, StoreAway } from '../faults.ts';
+import { BadPosition, EngineAway, SessionClosed, StoreAway } from '../faults.ts';
 import type { Runs } from '../runs.ts';
 import { addApprovalRoutes } from './approvals.ts';
 import { addGoalRoutes } from './goals.ts';
@@ -11,7 +11,7 @@ import { guardHost } from './guard.ts';
 import { addInputRoutes } from './inputs.ts';
 import { addJobRoutes } from './jobs.ts';
 import type { App } from './open-app.ts';
-import { problem } from './problem.ts';
+import { CLOSED, problem } from './problem.ts';
 import { addSessionLifeRoutes } from './session-life.ts';
 import { addSessionRoutes } from './sessions.ts';
 import { refuseFault } from './refuse-fault.ts';
@@ -108,7 +108,7 @@ function toProblem(log: AppOptions['log']): ErrorHandler {
   return (error, c) => {
     if (error instanceof EngineAway) return problem('engine-away', error.message);
     if (error instanceof StoreAway) return problem('store-away', error.message);
-    if (error instanceof SessionArchived) return problem('session-archived', error.message);
+    if (error instanceof SessionClosed) return problem(CLOSED[error.why], error.message);
     if (error instanceof BadPosition) return problem('bad-position', error.message);
     if (error instanceof HTTPException && error.res) return error.res;
     if (error instanceof HTTPException && error.status === 400) {

@@ -33,5 +33,6 @@ const STALE = {
   turn_ended: 'The turn that asked has ended, so the answer would change nothing.',
   moved_on: 'The session has gone on without it, so the call will not run; the agent may ask again.',
   archived: 'Its session is archived and takes nothing: unarchive it first.',
+  agent_ended: 'The sub-agent that asked has ended and hears nothing more; whoever started it was told of its end.',
   settled: 'It has become known meanwhile what became of the call; there is nothing left to answer.',
 } as const;

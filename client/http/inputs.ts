@@ -1,9 +1,10 @@
+import { CLOSED_WORDS } from '../faults.ts';
 import type { InputAnswer } from '../inputs.ts';
 import { refusedInputWords } from '../refused-words.ts';
 import type { Runs } from '../runs.ts';
 import { editInputRoute, inputsRoute, lockRoute, sendRoute, unlockRoute, withdrawRoute } from './input-routes.ts';
 import type { App } from './open-app.ts';
-import { refuse } from './problem.ts';
+import { CLOSED, refuse } from './problem.ts';
 import { unknownSession } from './sessions.ts';
 
 export function addInputRoutes(app: App, runs: Runs, tenant: string): void {
@@ -44,7 +45,8 @@ function addSend(app: App, runs: Runs, tenant: string): void {
       case 'conflict':
         return refuse('input-conflict', 'Send the same text again, or another id for another input.');
       case 'archived':
-        return refuse('session-archived', 'Take the session out of the archive first, or fork it.');
+      case 'agent_ended':
+        return refuse(CLOSED[sent.kind], CLOSED_WORDS[sent.kind]);
       case 'full':
         return refuse('queue-full', `${sent.waiting} inputs wait in this session: send it again when fewer do.`);
       case undefined:

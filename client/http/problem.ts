@@ -24,6 +24,7 @@ const PROBLEMS = {
   'input-locked': { status: 409, title: 'Somebody else edits the input' },
   'session-busy': { status: 409, title: 'The session is not at rest' },
   'session-archived': { status: 409, title: 'The session is archived' },
+  'agent-ended': { status: 409, title: 'The sub-agent has ended' },
   'goal-final': { status: 409, title: 'The goal has come to its end' },
   'goal-open': { status: 409, title: 'The session has an open goal' },
   'too-large': { status: 413, title: 'The body is too large' },
@@ -43,6 +44,9 @@ const PROBLEMS = {
 } as const;
 
 export type ProblemName = keyof typeof PROBLEMS;
+
+/** Why a session takes nothing. */
+export const CLOSED = { archived: 'session-archived', agent_ended: 'agent-ended' } as const;
 
 export const ProblemSchema = z
   .object({

@@ -1,3 +1,4 @@
+import { CLOSED_WORDS } from '../faults.ts';
 import { busyWords, NO_MESSAGE } from '../refused-words.ts';
 import type { Runs } from '../runs.ts';
 import type { App } from './open-app.ts';
@@ -24,6 +25,7 @@ export function addSessionLifeRoutes(app: App, runs: Runs, tenant: string): void
   app.openapi(archivedRoute, async (c) => {
     const { by = 'api', archived, why } = c.req.valid('json');
     const answer = (await runs.archive(tenant, c.req.valid('param').id, { archived, by, why })) ?? unknownSession();
+    if (answer.kind === 'agent_ended') return refuse('agent-ended', CLOSED_WORDS.agent_ended);
     if (answer.kind !== 'done') return refuse('session-busy', busyWords(answer));
     return c.json({ archived, changed: answer.changed }, 200);
   });

@@ -8,6 +8,9 @@ export interface Advice {
 
 type Table = { readonly [R in EndReason]: Readonly<Record<Extract<End, { reason: R }>['detail'], Advice>> };
 
+const SEE_LAST_CALLS =
+  'See what its last calls did to the world (`pawl approvals` lists those that nobody can tell of); then hand in what is left.';
+
 /** One entry for each way a turn can end: a row that is missing does not compile. */
 const ADVICE: Table = {
   COMPLETED: {
@@ -115,11 +118,11 @@ const ADVICE: Table = {
   INTERRUPTED: {
     terminated: {
       means: 'Somebody terminated its workflow; there was no time to clean up.',
-      now: 'See what its last calls did to the world; then hand in what is left.',
+      now: SEE_LAST_CALLS,
     },
     timed_out: {
       means: 'The engine closed its workflow for its time.',
-      now: 'See what its last calls did to the world; then hand in what is left.',
+      now: SEE_LAST_CALLS,
     },
     unknown_outcome: {
       means: 'A call may or may not have taken effect, and nobody can say.',
@@ -131,7 +134,7 @@ const ADVICE: Table = {
     },
     lost: {
       means: 'The engine no longer has its workflow, and it left no end.',
-      now: 'See what its last calls did to the world; then hand in what is left.',
+      now: SEE_LAST_CALLS,
     },
   },
 };

@@ -112,7 +112,7 @@ test('after the third time a person has to look, and is told how often it was tr
   expect(await at.runs.why('default', made.job)).toMatchObject({
     goesOn: null,
     advice: [
-      'See what its last calls did to the world; then hand in what is left.',
+      'See what its last calls did to the world (`pawl approvals` lists those that nobody can tell of); then hand in what is left.',
       'It has gone on by itself 3 times before, and does not again: find out what keeps ending it.',
     ],
   });

@@ -2,14 +2,21 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { rootHash } from '../../../activities/store/hash.ts';
 import { storeInput } from '../../../activities/store/intake.ts';
-import { effect, type EffectState, input, session, tenant } from '../../../activities/store/schema.ts';
-import { archiveSession, forkSession, renameSession, rewindSession } from '../../../activities/store/session-life.ts';
+import { effect, type EffectState, input, session, subAgent, tenant } from '../../../activities/store/schema.ts';
+import {
+  archiveSession,
+  closedBy,
+  forkSession,
+  renameSession,
+  rewindSession,
+} from '../../../activities/store/session-life.ts';
 import { ChainCache, loadChain } from '../../../activities/store/transcript.ts';
 import type { Effect } from '../../../workflows/core/tools.ts';
 import type { Message } from '../../../workflows/core/transcript.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
 import { COMPLETED, end, join, row as turnRow } from './ending.ts';
-import { id, journal, next, seedCalls, seedJob, seedTurn, send } from './seed.ts';
+import { seedAgents } from './seed-agents.ts';
+import { id, journal, next, seedCalls, seedJob, seedTurn, type SeededTurn, send } from './seed.ts';
 
 let at: TestDatabase;
 beforeAll(async () => {
@@ -223,6 +230,28 @@ describe('a fork', () => {
     expect(await forkSession(at.db, { ...own(forked.session), at: first.head })).toMatchObject({ effects: 1 });
   });
 
+  // No turn of its own holds on to where it was taken.
+  test('that no turn has moved finds back to its past after a rewind to its start', async () => {
+    const first = await turnWith(undefined);
+    const second = await nextTurnWith(first.session);
+    const forked = await forkSession(at.db, own(first.session));
+    if (forked.kind !== 'forked') throw new Error(forked.kind);
+    const back = (to: string) => rewindSession(at.db, { ...own(forked.session), why: null, to });
+    await back('start');
+    expect(await textsOf(forked.session)).toEqual([]);
+    expect(await back(first.head)).toMatchObject({ kind: 'rewound', at: first.head });
+    expect(await back(second.head.slice(0, 12))).toMatchObject({ kind: 'rewound', at: second.head });
+    expect(await textsOf(forked.session)).toHaveLength(2);
+  });
+
+  test('tried again without a message is the same fork, though the other one has gone on', async () => {
+    const first = await turnWith(undefined);
+    const wish = { ...own(first.session), id: 'f1' };
+    const forked = await forkSession(at.db, wish);
+    await nextTurnWith(first.session);
+    expect(await forkSession(at.db, wish)).toEqual({ ...forked, isNew: false });
+  });
+
   test('at the start has a chain of its own', async () => {
     const first = await turnWith(undefined);
     const forked = await forkSession(at.db, { ...own(first.session), at: 'start' });
@@ -249,6 +278,13 @@ test('renamed: another title, who, and no word of it in the event', async () => 
   expect((await rowOf(of)).title).toBe('T-2');
   expect((await journal(at.db, of)).slice(1)).toEqual([{ kind: 'session.renamed', layer: 'driver', by: 'ann' }]);
 });
+
+/** Ends a turn over whatever it asked for. */
+async function endOpen(on: SeededTurn): Promise<void> {
+  const { head } = await turnRow(at.db, on);
+  const chain = await loadChain(at.db, new ChainCache(), head);
+  await end(at.db, on, COMPLETED, { chain, owed: chain.length > 0 ? [{ ...RESULT, ordinal: 0 }] : [] });
+}
 
 describe('the archive', () => {
   const put = (of: string, archived: boolean) => archiveSession(at.db, { ...own(of), archived, why: null });
@@ -281,5 +317,36 @@ describe('the archive', () => {
     const open = await seedTurn(at.db, of);
     expect(await put(of, true)).toEqual({ kind: 'busy', turn: open.turn });
     expect((await rowOf(of)).state).toBe('open');
+  });
+
+  // Their ends are inputs, which an archived session would never hear.
+  test('is closed to a session whose sub-agents run, in either mode', async () => {
+    const on = await seedTurn(at.db);
+    const [child] = await seedAgents(at.db, on, 'background');
+    await endOpen(on);
+    expect(await put(on.session, true)).toEqual({ kind: 'busy', turn: `${child}/1` });
+    await at.db.update(subAgent).set({ endedAt: new Date() }).where(eq(subAgent.session, child!));
+    expect(await put(on.session, true)).toEqual({ kind: 'done', changed: true });
+  });
+
+  // Trap: it ends with its first turn, so what comes in afterwards would wait for ever.
+  test('is never left by a sub-agent that has ended, and that takes nothing', async () => {
+    const on = await seedTurn(at.db);
+    const [child] = await seedAgents(at.db, on, 'background');
+    const below = await seedTurn(at.db, child);
+    expect(await more(child!)).toBe('accepted');
+    await endOpen(below);
+    expect(await at.db.select().from(input).where(eq(input.session, child!)).orderBy(input.seq)).toMatchObject([
+      { kind: 'prompt', status: 'consumed' },
+      { kind: 'prompt', status: 'withdrawn', droppedWhy: 'The sub-agent has ended.' },
+    ]);
+    expect((await rowOf(child!)).state).toBe('archived');
+    expect(await put(child!, true)).toEqual({ kind: 'done', changed: false });
+    expect(await put(child!, false)).toEqual({ kind: 'agent_ended' });
+    expect(await more(child!)).toBe('agent_ended');
+    expect(await closedBy(at.db, child!)).toBe('agent_ended');
+    // Nor does one that somebody has let out of the archive before.
+    await at.db.update(session).set({ state: 'open' }).where(eq(session.id, child!));
+    expect(await more(child!)).toBe('agent_ended');
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createApp } from '../../../client/http/app.ts';
 import { ProblemSchema } from '../../../client/http/problem.ts';
-import { BadPosition, type Runs, SessionArchived } from '../../../client/index.ts';
+import { BadPosition, type Runs, SessionClosed } from '../../../client/index.ts';
 
 /** A facade whose one verb answers so, and what it was asked; any other verb is not there. */
 function app(verb: keyof Runs, answer: unknown) {
@@ -263,12 +263,42 @@ describe('what goes wrong is a problem document', () => {
     [
       'an event for the archive',
       'report',
-      new SessionArchived(),
+      new SessionClosed('archived'),
       '/v1/sessions/s/events/e',
       send('POST', {}),
       409,
       'session-archived',
       /unarchive/,
+    ],
+    [
+      'an event for a sub-agent that has ended',
+      'report',
+      new SessionClosed('agent_ended'),
+      '/v1/sessions/s%2Fagent%2F1/events/e',
+      send('POST', {}),
+      409,
+      'agent-ended',
+      /the session that started it/,
+    ],
+    [
+      'an input for a sub-agent that has ended',
+      'send',
+      { kind: 'agent_ended' },
+      '/v1/sessions/s%2Fagent%2F1/inputs',
+      send('POST', { text: 'x' }),
+      409,
+      'agent-ended',
+      /hears nothing more/,
+    ],
+    [
+      'its way out of the archive',
+      'archive',
+      { kind: 'agent_ended' },
+      '/v1/sessions/s%2Fagent%2F1/archived',
+      send('PUT', { archived: false }),
+      409,
+      'agent-ended',
+      /hears nothing more/,
     ],
     ['another method', 'send', null, '/v1/inputs/i', { method: 'DELETE' }, 405, 'method-not-allowed', /PUT/],
   ])('%s', async (_name, verb, answer, path, init, status, type, detail) => {

@@ -233,7 +233,7 @@ const ENDS: readonly (readonly [end: Ended, words: string, now: string])[] = [
   [
     { reason: 'INTERRUPTED', detail: 'terminated', decidedBy: 'user', signal: { name: 'engine', event: 'terminated' } },
     'INTERRUPTED/terminated: Somebody terminated its workflow; there was no time to clean up. Decided by a user, on engine: terminated; it was at ending, after 1 tool round.',
-    'See what its last calls did to the world; then hand in what is left.',
+    'See what its last calls did to the world (`pawl approvals` lists those that nobody can tell of); then hand in what is left.',
   ],
   [
     {
@@ -243,7 +243,7 @@ const ENDS: readonly (readonly [end: Ended, words: string, now: string])[] = [
       signal: { name: 'engine', event: 'timed_out' },
     },
     'INTERRUPTED/timed_out: The engine closed its workflow for its time. Decided by the runtime, on engine: timed_out; it was at ending, after 1 tool round.',
-    'See what its last calls did to the world; then hand in what is left.',
+    'See what its last calls did to the world (`pawl approvals` lists those that nobody can tell of); then hand in what is left.',
   ],
   [
     {
@@ -268,7 +268,7 @@ const ENDS: readonly (readonly [end: Ended, words: string, now: string])[] = [
   [
     { reason: 'INTERRUPTED', detail: 'lost', decidedBy: 'runtime', signal: { name: 'engine', event: 'unknown' } },
     'INTERRUPTED/lost: The engine no longer has its workflow, and it left no end. Decided by the runtime, on engine: unknown; it was at ending, after 1 tool round.',
-    'See what its last calls did to the world; then hand in what is left.',
+    'See what its last calls did to the world (`pawl approvals` lists those that nobody can tell of); then hand in what is left.',
   ],
 ];
 
