@@ -1,9 +1,12 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import { depthOf } from '../../workflows/core/agents.ts';
 import type { End } from '../../workflows/core/ends.ts';
+import { POLICY } from '../../workflows/core/policy.ts';
 import type { Usage } from '../../workflows/core/sample-outcome.ts';
 import type { HookEvent } from '../gate/hook-types.ts';
+import { fitAndKeep } from './blobs.ts';
 import type { Tx } from './database.ts';
+import { agentOf } from './definitions.ts';
 import type { NewEvent } from './events.ts';
 import { storable } from './hash.ts';
 import { insertInput } from './intake.ts';
@@ -39,7 +42,7 @@ export async function endAgent(tx: Tx, ending: AgentEnding): Promise<NewEvent[]>
   if (!before || before.endedAt) return [];
   const [own, below] = [await spentByTurn(tx, ending.turn), await countAgents(tx, ending.turn)];
   const charged = { tokens: own.tokens + below.tokens, microUsd: own.microUsd + below.microUsd };
-  const report = storable(reportOf(before, ending, charged.tokens));
+  const report = await reportOf(tx, before, ending, charged.tokens);
   const left = await closeSession(tx, ending.session);
   const [row] = await tx
     .update(subAgent)
@@ -114,12 +117,34 @@ function endedEvent(row: AgentRow, { end, usage }: AgentEnding): NewEvent {
   };
 }
 
-/** Its end as it was, then its own words, last: nothing that stands in them can pass for a word of ours behind them. */
-function reportOf({ session, name }: AgentRow, ending: AgentEnding, tokens: number): string {
+/**
+ * Its end as it was, then its own words, last: nothing that stands in them can pass for a word of ours behind them. Of
+ * words that are too many for a result the whole is kept.
+ */
+async function reportOf(tx: Tx, row: AgentRow, ending: AgentEnding, tokens: number): Promise<string> {
   const { end, by, structuredOutput, lastText } = ending;
   const who = by === null ? end.decidedBy : `${end.decidedBy} (${by})`;
-  const told = `Sub-agent ${session} (${name}) ended ${end.reason}/${end.detail}, decided by ${who}. It used ${tokens} tokens.`;
-  if (structuredOutput && 'value' in structuredOutput)
-    return `${told} Its answer:\n${JSON.stringify(structuredOutput.value)}`;
-  return lastText === null ? `${told} It said nothing.` : `${told} All that follows is what it said last:\n${lastText}`;
+  const told = storable(
+    `Sub-agent ${row.session} (${row.name}) ended ${end.reason}/${end.detail}, decided by ${who}. It used ${tokens} tokens.`,
+  );
+  const answer = structuredOutput && 'value' in structuredOutput ? JSON.stringify(structuredOutput.value) : null;
+  const words = answer ?? lastText;
+  if (words === null) return `${told} It said nothing.`;
+  const intro = answer === null ? 'All that follows is what it said last:' : 'Its answer:';
+  const { tenant, canRead } = await readerOf(tx, row.parent);
+  const room = POLICY.tools.resultChars - told.length - intro.length - KEPT_CHARS;
+  const { text, blob } = await fitAndKeep(tx, tenant, storable(words), room);
+  const kept = blob === null || !canRead ? '' : ` It is shortened here; the whole is kept: read_output, id ${blob}.`;
+  return `${told}${kept} ${intro}\n${text}`;
+}
+
+/** Room for the sentence that says where the whole is kept. */
+const KEPT_CHARS = 200;
+
+/** Whose report it is, and whether it could read on. */
+async function readerOf(tx: Tx, parent: string): Promise<{ readonly tenant: string; readonly canRead: boolean }> {
+  const [row] = await tx.select().from(session).where(eq(session.id, parent));
+  if (!row) throw new Error('the session of a sub-agent is not in the store');
+  const { tools } = await agentOf(tx, row.agent);
+  return { tenant: row.tenant, canRead: tools.includes('read_output') };
 }

@@ -1,5 +1,4 @@
 import type { End } from '../../workflows/core/ends.ts';
-import { POLICY } from '../../workflows/core/policy.ts';
 import type { EndTurnRequest } from '../../workflows/core/requests.ts';
 import type { Message } from '../../workflows/core/transcript.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
@@ -15,7 +14,6 @@ import { ancestorsAmong, ChainBroken, type Link, loadOwnChain } from '../store/t
 import { runningAgents } from '../store/sub-agents.ts';
 import { type EndAuthor, HeadMoved, type TurnEnding, writeEnd } from '../store/turn-end.ts';
 import { cascade, tellParent } from '../agents/cascade.ts';
-import { fitText } from '../tools/text.ts';
 import { batchEnded } from './batch-end.ts';
 import { continuationText } from './continuation-text.ts';
 import { inputMessage } from './input-text.ts';
@@ -124,10 +122,9 @@ async function chainIfWhole(
   }
 }
 
-/** Cut to what a result may have. */
 function lastTextIn(chain: readonly Link[]): string | null {
   const last = chain.findLast(({ body }) => body.kind === 'assistant' && body.text.trim() !== '');
-  return last ? fitText(last.body.text, POLICY.tools.resultChars) : null;
+  return last ? last.body.text : null;
 }
 
 /** What was left undone: the workflow knows only how much. */

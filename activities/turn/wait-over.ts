@@ -4,6 +4,7 @@ import type { WaitRequest } from '../../workflows/core/requests.ts';
 import type { CallStatus } from '../../workflows/core/tools.ts';
 import type { Deps } from '../deps.ts';
 import { callReport } from '../reports/call-report.ts';
+import { fitAndKeep } from '../store/blobs.ts';
 import type { Tx } from '../store/database.ts';
 import { type NewEvent, recordEvents } from '../store/events.ts';
 import { sha256, storable } from '../store/hash.ts';
@@ -32,7 +33,7 @@ export async function pinned(tx: Tx, { row, owner, request }: Looking, untilMs: 
   return untilMs;
 }
 
-/** Gives the call its result. */
+/** Gives the call its result; one that is too long is kept whole beside it. */
 export async function over(
   tx: Tx,
   { row, owner, hooks }: Looking,
@@ -40,10 +41,8 @@ export async function over(
   text: string,
   before: readonly NewEvent[] = [],
 ): Promise<WaitLook> {
-  await tx
-    .update(call)
-    .set({ status, result: storable(text), note: null, finishedAt: new Date() })
-    .where(eq(call.key, row.key));
+  const { text: result, blob } = await fitAndKeep(tx, owner.tenant, storable(text));
+  await tx.update(call).set({ status, result, blob, note: null, finishedAt: new Date() }).where(eq(call.key, row.key));
   const report = callReport(hooks, { session: owner.session, turn: owner.id, call: row, status });
   if (report) await storeReports(tx, [report]);
   await recordEvents(tx, owner.session, [

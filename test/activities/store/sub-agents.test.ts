@@ -1,19 +1,22 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { lookAtAgent } from '../../../activities/agents/look.ts';
+import { lookAtAgent, lookAtAgents } from '../../../activities/agents/look.ts';
 import type { Deps } from '../../../activities/deps.ts';
+import { readBlob } from '../../../activities/store/blobs.ts';
 import type { Tx } from '../../../activities/store/database.ts';
 import { lockTurn } from '../../../activities/store/fence.ts';
 import { storeCancel } from '../../../activities/store/intake.ts';
 import { readCall } from '../../../activities/store/ledger.ts';
 import { ownerOf } from '../../../activities/store/owners.ts';
-import { cancel, subAgent } from '../../../activities/store/schema.ts';
+import { cancel, input, subAgent } from '../../../activities/store/schema.ts';
 import { markFamily } from '../../../activities/store/sub-agents.ts';
+import type { Looking } from '../../../activities/turn/wait-over.ts';
+import { POLICY } from '../../../workflows/core/policy.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
 import { until } from '../../support/until.ts';
 import { asked, CANCELLED, COMPLETED, end, row } from './ending.ts';
 import { seedAgents, startAgent } from './seed-agents.ts';
-import { seedCalls, seedTurn, type SeededTurn } from './seed.ts';
+import { AGENT, seedCalls, seedJob, seedTurn, type SeededTurn } from './seed.ts';
 
 let at: TestDatabase;
 beforeAll(async () => {
@@ -126,23 +129,76 @@ describe('a cancel that goes through a family', () => {
   });
 });
 
+/** A call of a turn as an activity looks at it. */
+async function lookingAt(on: SeededTurn, key: string): Promise<Looking> {
+  const row = (await readCall(at.db, key))!.call;
+  const owner = await ownerOf(at.db, on.turn);
+  const request = { fence: on.fence, assistant: row.assistant, ordinal: 0, interrupted: false };
+  return { request, owner, row, hooks: { has: () => false } as unknown as Deps['hooks'] };
+}
+
 /** The first look at a call that is to start a sub-agent. */
 async function look(on: SeededTurn, key: string) {
-  const call = (await readCall(at.db, key))!.call;
-  const owner = await ownerOf(at.db, on.turn);
-  const request = { fence: on.fence, assistant: call.assistant, ordinal: 0, interrupted: false };
-  const hooks = { has: () => false } as unknown as Deps['hooks'];
-  const plan = {
-    kind: 'agent',
-    agent: 'tester',
-    prompt: 'p',
-    mode: 'background',
-    maxTokens: null,
-    maxMicroUsd: null,
-  } as const;
-  const nobody = { agents: () => null, author: null };
+  const looking = await lookingAt(on, key);
+  const plan = { kind: 'agent', agent: 'tester', prompt: 'p', mode: 'background' } as const;
   return await at.db.transaction(async (tx) => {
     await lockTurn(tx, on.fence);
-    return await lookAtAgent(tx, { request, owner, row: call, hooks }, plan, nobody);
+    const nobody = { agents: () => null, author: null };
+    return await lookAtAgent(tx, looking, { ...plan, maxTokens: null, maxMicroUsd: null }, nobody);
   });
 }
+
+describe('a report that is longer than a result may be', () => {
+  const words = (n: number) => `first ${String(n).repeat(POLICY.tools.resultChars * 2)} last`;
+  const reportOf = async (agent: string) =>
+    (await at.db.select().from(subAgent).where(eq(subAgent.session, agent)))[0]!.report!;
+  const idIn = (text: string) => /read_output, id ([0-9a-f]{64})/.exec(text)?.[1] ?? '';
+  const kept = async (hash: string) => String(await readBlob(at.db, 'default', hash));
+
+  /** A turn of an agent with these tools, whose sub-agents have said so much. */
+  async function reported(tools: readonly string[], ...said: readonly string[]) {
+    const on = await seedTurn(at.db, (await seedJob(at.db, { agent: { ...AGENT, tools } })).session);
+    const agents = await seedAgents(at.db, on, ...said.map(() => 'background' as const));
+    for (const [n, agent] of agents.entries()) {
+      await end(at.db, await seedTurn(at.db, agent), COMPLETED, { lastText: said[n]! });
+    }
+    return { on, agents };
+  }
+
+  test('is cut, names where the whole is kept before its words, and is read on there', async () => {
+    const { on, agents } = await reported(['read_output'], words(1));
+    const report = await reportOf(agents[0]!);
+    expect(report.length).toBeLessThanOrEqual(POLICY.tools.resultChars);
+    const intro = new RegExp(
+      `^Sub-agent ${on.session}/agent/1 \\(tester\\) ended COMPLETED/final_answer, decided by model\\. It used 0 tokens\\. ` +
+        'It is shortened here; the whole is kept: read_output, id [0-9a-f]{64}\\. All that follows is what it said last:\\nfirst 11',
+    );
+    expect(report).toMatch(intro);
+    expect(report).toMatch(/characters left out here[^]*1 last$/);
+    expect(await kept(idIn(report))).toBe(words(1));
+    const [told] = await at.db
+      .select()
+      .from(input)
+      .where(eq(input.id, `agent_end/${agents[0]}`));
+    expect(told!.body).toBe(report);
+  });
+
+  test('names nothing to who could not read on', async () => {
+    const { agents } = await reported([], words(1));
+    const report = await reportOf(agents[0]!);
+    expect(report).toMatch(/It used 0 tokens\. All that follows is what it said last:\nfirst 1/);
+    expect(report.length).toBeLessThanOrEqual(POLICY.tools.resultChars);
+  });
+
+  // Eight reports of the greatest length are no result that a model could be shown.
+  test('several of them in one wait are kept whole beside its result', async () => {
+    const { on, agents } = await reported(['read_output'], words(1), words(2));
+    const [key] = await seedCalls(at.db, { ...on, head: await headOf(on) }, 'none');
+    const looking = await lookingAt(on, key!);
+    const plan = { kind: 'agents', ids: null, for: 'all', forMs: null } as const;
+    expect(await at.db.transaction((tx) => lookAtAgents(tx, looking, plan))).toEqual({ kind: 'over', status: 'ok' });
+    const row = (await readCall(at.db, key!))!.call;
+    expect(row.result!.length).toBeLessThanOrEqual(POLICY.tools.resultChars);
+    expect(await kept(row.blob!)).toBe(`${await reportOf(agents[0]!)}\n\n${await reportOf(agents[1]!)}`);
+  });
+});
