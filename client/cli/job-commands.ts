@@ -4,8 +4,10 @@ import { costText } from './cost-text.ts';
 import { eventLine } from './event-line.ts';
 import { EXIT, exitCodeOf } from './exit-code.ts';
 import { openJobLine, restLines } from './format.ts';
+import type { Runs } from '../runs.ts';
+import { waitingInputs } from './input-lines.ts';
 import type { Output } from './output.ts';
-import { showText } from './show-text.ts';
+import { sessionText, showText } from './show-text.ts';
 import { handIn, TENANT, type Ticket, watch, whoami } from './ticket.ts';
 import { UsageError } from './usage-error.ts';
 import { whyText } from './why-text.ts';
@@ -47,13 +49,24 @@ export async function ps(options: Common, output: Output): Promise<number> {
   });
 }
 
-export async function show(job: string, options: Common, output: Output): Promise<number> {
+export async function show(id: string, options: Common, output: Output): Promise<number> {
   return await withRuns(options.config, async (runs) => {
-    const shown = (await runs.show(TENANT, job)) ?? noSuchJob(job);
-    if (options.json) output.json(shown);
-    else output.line(showText(shown, Date.now()));
+    const shown = await runs.show(TENANT, id);
+    if (!shown) return await showSession(runs, id, options, output);
+    const waiting = await waitingInputs(runs, shown.job.session);
+    if (options.json) output.json({ ...shown, waiting });
+    else output.line(showText(shown, Date.now(), waiting));
     return isAtRest(shown.job.state) ? exitCodeOf(shown.job) : EXIT.ok;
   });
+}
+
+async function showSession(runs: Runs, id: string, options: Common, output: Output): Promise<number> {
+  const found = await runs.session(TENANT, id);
+  if (!found) throw new UsageError(`There is no job or session ${id}; \`pawl ps\` lists the open ones.`);
+  const waiting = await waitingInputs(runs, found.id);
+  if (options.json) output.json({ session: found, waiting });
+  else output.line(sessionText(found, waiting, Date.now()));
+  return EXIT.ok;
 }
 
 export async function why(id: string, options: Common, output: Output): Promise<number> {

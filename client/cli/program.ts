@@ -72,11 +72,11 @@ function addJobCommands(program: Command, output: Output, done: (code: number) =
     .action(async (options: Flags) => done(await ps(options, output)));
   program
     .command('show')
-    .description('everything about a job')
-    .argument('<job>')
+    .description('everything about a job, or how a session stands and what waits in it')
+    .argument('<job|session>')
     .option(...JSON_OUT)
     .option(...CONFIG)
-    .action(async (job: string, options: Flags) => done(await show(job, options, output)));
+    .action(async (id: string, options: Flags) => done(await show(id, options, output)));
   program
     .command('why')
     .description('why it is as it is, from the last stream to the goal, and what to do now')

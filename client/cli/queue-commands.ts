@@ -1,10 +1,11 @@
 import { SetupError } from '../../worker/setup-error.ts';
 import { CLOSED_WORDS } from '../faults.ts';
-import type { InputAnswer, LockAnswer, NewPrompt, SessionInput } from '../inputs.ts';
+import type { InputAnswer, LockAnswer, NewPrompt } from '../inputs.ts';
 import { refusedInputWords } from '../refused-words.ts';
 import type { Runs } from '../runs.ts';
 import { EXIT } from './exit-code.ts';
-import { duration, oneLine, printable } from './format.ts';
+import { oneLine, printable } from './format.ts';
+import { everyInput, inputLine, noSuchSession } from './input-lines.ts';
 import type { Output } from './output.ts';
 import { TENANT, whoami } from './ticket.ts';
 import { UsageError } from './usage-error.ts';
@@ -56,44 +57,6 @@ export async function inputs(
     if (shown === 0 && !options.json) output.note('It has no inputs.');
     return EXIT.ok;
   });
-}
-
-async function* everyInput(runs: Runs, of: string, waiting: boolean): AsyncGenerator<SessionInput> {
-  let cursor: string | undefined;
-  do {
-    const page = (await runs.inputs(TENANT, of, { cursor, limit: 200, waiting })) ?? noSuchSession(of);
-    yield* page.inputs;
-    cursor = page.next ?? undefined;
-  } while (cursor !== undefined);
-}
-
-const TEXT_WIDTH = 80;
-
-/** Its id, what has become of it, who sent it and when, and how it begins. */
-export function inputLine(each: SessionInput, nowMs: number): string {
-  const by = each.by === null ? '' : ` by ${oneLine(each.by, 40)}`;
-  const age = duration(nowMs - Date.parse(each.createdAt));
-  return `${each.id}  ${each.kind}  ${outcomeWords(each)}\n  sent${by} ${age} ago: ${oneLine(each.text, TEXT_WIDTH)}`;
-}
-
-function outcomeWords({ status, turn, end, lock, dropped, isLeftOver }: SessionInput): string {
-  const by = dropped?.by ? ` by ${oneLine(dropped.by, 40)}` : '';
-  const why = dropped?.why ? `: “${oneLine(dropped.why, 80)}”` : '';
-  switch (status) {
-    case 'queued':
-      if (lock) return `queued, edited by ${oneLine(lock.by, 40)} until ${lock.until}`;
-      return isLeftOver ? 'queued, goes first: a turn ended without it' : 'queued';
-    case 'forwarded':
-      return `with turn ${turn ?? ''}`;
-    case 'consumed':
-      return `heard by turn ${turn ?? ''}${end === null ? '' : ` (${end})`}`;
-    case 'withdrawn':
-      return `withdrawn${by}${why}`;
-    case 'dropped_by_cancel':
-      return `dropped when its turn was cancelled${by}${why}`;
-    case 'hook_blocked':
-      return `kept back by a hook${why}`;
-  }
 }
 
 export async function editInput(input: string, text: string, options: Common, output: Output): Promise<number> {
@@ -151,8 +114,4 @@ function wordsOf(answer: InputAnswer | LockAnswer, done: string): string {
     default:
       throw new SetupError(printable(refusedInputWords(answer)));
   }
-}
-
-function noSuchSession(of: string): never {
-  throw new UsageError(`There is no session or job ${of}; \`pawl sessions\` lists the sessions.`);
 }

@@ -2,10 +2,10 @@ import { SetupError } from '../../worker/setup-error.ts';
 import { CLOSED_WORDS } from '../faults.ts';
 import type { ShownMessage } from '../messages.ts';
 import { busyWords, NO_MESSAGE } from '../refused-words.ts';
-import type { Session } from '../sessions.ts';
 import { EXIT } from './exit-code.ts';
-import { duration, oneLine } from './format.ts';
+import { oneLine } from './format.ts';
 import type { Output } from './output.ts';
+import { sessionLine } from './session-line.ts';
 import { TENANT, whoami } from './ticket.ts';
 import { UsageError } from './usage-error.ts';
 import { withRuns } from './with-runs.ts';
@@ -29,15 +29,6 @@ export async function sessions(options: Common & { readonly archived?: boolean }
     if (next !== null && !options.json) output.note('There are older ones: the API lists them all.');
     return EXIT.ok;
   });
-}
-
-export function sessionLine(each: Session, nowMs: number): string {
-  const doing = each.turn === null ? 'idle' : `turn ${each.turn} runs`;
-  const waiting = each.waiting === 0 ? '' : `, ${each.waiting} waiting`;
-  const fork = each.forkedFrom === null ? '' : `, forked from ${each.forkedFrom.session}`;
-  const title = each.title === null ? '' : `  ${oneLine(each.title, 50)}`;
-  const marks = `${each.plan ? ', plans' : ''}${each.state === 'archived' ? ', archived' : ''}`;
-  return `${each.id}  ${doing}${waiting}${marks}${fork}  ${duration(nowMs - Date.parse(each.createdAt))} old  ${each.agent}${title}`;
 }
 
 export async function messages(

@@ -1,13 +1,17 @@
+import type { SessionInput } from '../inputs.ts';
+import type { Session } from '../sessions.ts';
 import { agentLine } from './agent-line.ts';
 import { costText } from './cost-text.ts';
 import type { JobTurnEnd } from '../job.ts';
 import type { ShownCall, ShownEffect, ShownJob } from '../show.ts';
 import { argumentSummary, droppedLine, duration, endLine, jobLine, oneLine, printable, usageLine } from './format.ts';
+import { waitingLines } from './input-lines.ts';
+import { sessionLine } from './session-line.ts';
 
 const WIDTH = 100;
 
 /** A whole job for people to read: what was asked, what was done, what it did to the world, why it ended. */
-export function showText(shown: ShownJob, nowMs: number): string {
+export function showText(shown: ShownJob, nowMs: number, waiting: readonly SessionInput[] = []): string {
   const { job, turns, calls, effects, agents } = shown;
   const lines = [jobLine(job, nowMs), `  session ${job.session}`, `  asked   ${oneLine(shown.prompt, WIDTH)}`];
   if (shown.plan)
@@ -26,9 +30,18 @@ export function showText(shown: ShownJob, nowMs: number): string {
   if (job.dropped) lines.push(...(job.end ? [''] : []), `  ${droppedLine(job)}`);
   if (effects.length > 0) lines.push('', 'effects', ...effects.map((effect) => effectLine(effect, calls)));
   if (agents.length > 0) lines.push('', 'sub-agents', ...agents.map((each) => `  ${agentLine(each)}`));
+  lines.push(...waitingLines(waiting, nowMs));
   lines.push('', costText(shown.usage));
   if (shown.text !== null) lines.push('', printable(shown.text));
   return lines.join('\n');
+}
+
+/** A session for people: how it stands, what waits in it, and where to read on. */
+export function sessionText(session: Session, waiting: readonly SessionInput[], nowMs: number): string {
+  const { id, workspace } = session;
+  const read = `  read on with \`pawl messages ${id}\`, \`pawl inputs ${id}\`, \`pawl why ${id}\``;
+  const files = `  files   ${workspace.path} (${workspace.kind})`;
+  return [sessionLine(session, nowMs), files, ...waitingLines(waiting, nowMs), '', read].join('\n');
 }
 
 function endFacts(end: JobTurnEnd): string[] {

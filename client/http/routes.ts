@@ -173,5 +173,5 @@ export const reportRoute = createRoute({
     params: EventPath,
     body: { required: true, content: { 'application/json': { schema: ReportBody } } },
   },
-  responses: { 200: json('What it did', ReportedSchema), ...problems(400, 404, 413, 415, 422) },
+  responses: { 200: json('What it did', ReportedSchema), ...problems(400, 404, 409, 413, 415, 422) },
 });

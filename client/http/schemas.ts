@@ -144,8 +144,12 @@ export const CancelledSchema = z
   .object({ answer: z.enum(['took_request', 'already_ended', 'withdrawn']) })
   .openapi('CancelledJob');
 
+const SessionId = z
+  .string()
+  .openapi({ description: 'A session. The name of a sub-agent’s has slashes in it: write each as `%2F`.' });
+
 export const TurnPath = z.object({
-  session: z.string().openapi({ param: { name: 'session', in: 'path' } }),
+  session: SessionId.openapi({ param: { name: 'session', in: 'path' } }),
   n: z.string().openapi({ param: { name: 'n', in: 'path' } }),
 });
 
@@ -176,7 +180,7 @@ export const EventsQuery = z.object({
     .openapi({ description: 'For clients that can’t set Last-Event-ID.' }),
 });
 
-export const SessionPath = z.object({ id: z.string().openapi({ param: { name: 'id', in: 'path' } }) });
+export const SessionPath = z.object({ id: SessionId.openapi({ param: { name: 'id', in: 'path' } }) });
 
 export const PlanBody = z
   .strictObject({
@@ -261,7 +265,10 @@ export const AnsweredSchema = z
   .openapi('AnsweredApproval');
 
 export const EventPath = z.object({
-  id: z.string().openapi({ param: { name: 'id', in: 'path' }, description: 'A session, or a job in it.' }),
+  id: z.string().openapi({
+    param: { name: 'id', in: 'path' },
+    description: 'A session, or a job in it. Slashes in a name are written as `%2F`.',
+  }),
   name: z
     .string()
     .max(200)

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { storeInput } from '../../activities/store/intake.ts';
 import { input, session } from '../../activities/store/schema.ts';
 import { chainOn, writeLinks } from '../../activities/store/transcript.ts';
-import { inputLine } from '../../client/cli/queue-commands.ts';
-import { messageLine, sessionLine } from '../../client/cli/session-life-commands.ts';
+import { inputLine } from '../../client/cli/input-lines.ts';
+import { messageLine } from '../../client/cli/session-life-commands.ts';
+import { sessionLine } from '../../client/cli/session-line.ts';
 import { BadPosition, EngineAway } from '../../client/index.ts';
 import { addTenant, seedJob, seedTurn, storeOnly } from './seed.ts';
 

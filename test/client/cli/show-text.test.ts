@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { readSchema } from '../../../client/cli/read-schema.ts';
-import { showText } from '../../../client/cli/show-text.ts';
+import type { SessionInput } from '../../../client/inputs.ts';
+import type { Session } from '../../../client/sessions.ts';
+import { sessionText, showText } from '../../../client/cli/show-text.ts';
 import type { JobTurnEnd } from '../../../client/job.ts';
 import type { ShownJob } from '../../../client/show.ts';
 
@@ -32,7 +34,7 @@ const END: JobTurnEnd = {
   at: '2026-11-30T00:00:00.000Z',
 };
 
-function shown(end: JobTurnEnd): string[] {
+function shown(end: JobTurnEnd, waiting: readonly SessionInput[] = []): string[] {
   const job = {
     id: 'job_1',
     session: 's',
@@ -46,7 +48,7 @@ function shown(end: JobTurnEnd): string[] {
   const turns = [{ id: 's/1', n: 1, openedAt: END.at, end }];
   const usage = { requests: 0, models: [] };
   const all = { job, prompt: 'p', turns, calls: [], effects: [], agents: [], usage, text: null };
-  return showText(all as unknown as ShownJob, 0).split('\n');
+  return showText(all as unknown as ShownJob, 0, waiting).split('\n');
 }
 
 describe('an end, for people', () => {
@@ -64,6 +66,57 @@ describe('an end, for people', () => {
   test('of a provider that was away says when to try again', () => {
     const away = { reason: 'ERROR', detail: 'provider_unavailable', resumeAt: '2026-11-30T00:05:00.000Z' } as const;
     expect(shown({ ...END, ...away, structuredOutput: null })).toContain('  try again after 2026-11-30T00:05:00.000Z');
+  });
+});
+
+const WAITING: SessionInput = {
+  id: 'in_1',
+  session: 's',
+  kind: 'prompt',
+  class: 'people',
+  status: 'queued',
+  text: 'And then\nthe rest',
+  by: 'ann',
+  turn: null,
+  end: null,
+  message: null,
+  isLeftOver: false,
+  lock: null,
+  dropped: null,
+  createdAt: '1969-12-31T23:59:00.000Z',
+};
+
+describe('inputs that wait', () => {
+  const lines = ['inputs that wait', '  in_1  prompt  queued', '    sent by ann 1 min 0 s ago: And then the rest'];
+
+  test('stand with a job, as in their own list', () => {
+    const all = shown(END, [WAITING]);
+    expect(all.slice(all.indexOf('inputs that wait')).slice(0, 3)).toEqual(lines);
+    expect(shown(END)).not.toContain('inputs that wait');
+  });
+
+  test('and with a session, whose name is enough', () => {
+    const session: Session = {
+      id: 's/agent/1',
+      title: null,
+      agent: 'tester',
+      state: 'open',
+      plan: false,
+      head: 'h',
+      forkedFrom: null,
+      workspace: { kind: 'host', path: '/w' },
+      turn: 's/agent/1/1',
+      waiting: 1,
+      createdAt: '1969-12-31T23:59:00.000Z',
+    };
+    expect(sessionText(session, [WAITING], 0).split('\n')).toEqual([
+      expect.stringMatching(/^s\/agent\/1 {2}turn s\/agent\/1\/1 runs, 1 waiting .* tester$/),
+      '  files   /w (host)',
+      '',
+      ...lines,
+      '',
+      '  read on with `pawl messages s/agent/1`, `pawl inputs s/agent/1`, `pawl why s/agent/1`',
+    ]);
   });
 });
 

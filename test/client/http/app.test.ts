@@ -273,6 +273,35 @@ test('an event is told to the session by its name', async () => {
   expect(told).toEqual([['default', 'ses_1', { id: 'e1', name: 'build is done', text: 'green', by: 'api' }]]);
 });
 
+// Names of sub-agents' sessions have slashes, which an address may only hold encoded.
+describe('a name with slashes in an address', () => {
+  test.each([
+    ['why', '/v1/turns/ses_1%2Fagent%2F1/1/why', undefined, ['default', 'ses_1/agent/1/1']],
+    ['why', '/v1/turns/ses_1%2fagent%2f1%2fagent%2f2/3/why', undefined, ['default', 'ses_1/agent/1/agent/2/3']],
+    ['session', '/v1/sessions/ses_1%2Fagent%2F1', undefined, ['default', 'ses_1/agent/1']],
+    ['inputs', '/v1/sessions/ses_1%2Fagent%2F1/inputs', undefined, ['default', 'ses_1/agent/1', { waiting: false }]],
+    [
+      'report',
+      '/v1/sessions/ses_1%2Fagent%2F1/events/a%2Fb',
+      post({ id: 'e' }, JSON_BODY),
+      ['default', 'ses_1/agent/1', { id: 'e', name: 'a/b', by: 'api' }],
+    ],
+  ] as const)('%s %s', async (verb, path, init, expected) => {
+    const asked: unknown[] = [];
+    const note = (...args: unknown[]) => {
+      asked.push(args);
+      return Promise.resolve(null);
+    };
+    const response = await createApp(stub({ [verb]: note })).request(path, init);
+    expect([response.status, asked]).toEqual([404, [expected]]);
+  });
+
+  test('is described where a session or a turn is named', async () => {
+    const document = await (await createApp(NOBODY).request('/openapi.json')).text();
+    expect(document.match(/write each as `%2F`/g)?.length).toBeGreaterThan(5);
+  });
+});
+
 test('what became of a call is answered with a note, or without one', async () => {
   const given: unknown[] = [];
   const runs = stub({

@@ -4,7 +4,14 @@ import { createApp } from '../../../client/http/app.ts';
 import { startHttp } from '../../../client/http/start.ts';
 import type { Runs } from '../../../client/index.ts';
 
-const app = createApp({ check: () => Promise.resolve() } as Runs);
+const asked: string[] = [];
+const app = createApp({
+  check: () => Promise.resolve(),
+  why: (_tenant, id) => {
+    asked.push(id);
+    return Promise.resolve(null);
+  },
+} as Runs);
 let taken: Server;
 let port: number;
 beforeAll(async () => {
@@ -24,6 +31,9 @@ test('otherwise the next free one is taken', async () => {
   if (started.kind !== 'listening') throw new Error(started.kind);
   expect(started.server.port).not.toBe(port);
   expect((await fetch(`${started.server.url}/healthz`)).status).toBe(200);
+  // Nothing between the wire and the route may take an encoded slash for one of the address.
+  expect((await fetch(`${started.server.url}/v1/turns/ses_1%2Fagent%2F1/2/why`)).status).toBe(404);
+  expect(asked).toEqual(['ses_1/agent/1/2']);
   await started.server.close();
 });
 
