@@ -1,35 +1,71 @@
 /** Shorter values are words of everyday text, and masking them would spoil it. */
 const LEAST_CHARS = 8;
+/** So is a password of so many lower-case letters and nothing else, such as `postgres`. */
+const WORD = /^[a-z]{1,12}$/;
 const MASK = '***';
 const SECRET_NAME = /((^|_)(TOKEN|KEY|SECRET)|PASSWORD|PASSWD)$/i;
+const PASSWORD_NAME = /(PASSWORD|PASSWD)$/i;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What this process knows and nobody else may read. `names`: variables that the configuration points to. */
 export function secretsOf(environment: Environment, names: readonly string[] = []): string[] {
-  const values = Object.entries(environment).flatMap(([name, value = '']) => [
-    ...(SECRET_NAME.test(name) || names.includes(name) ? [value, ...value.split(/\r?\n/)] : []),
-    ...passwordIn(value),
+  const found = Object.entries(environment).flatMap(([name, value = '']) => [
+    ...(SECRET_NAME.test(name) || names.includes(name) ? named(name, value) : []),
+    ...inUrl(value),
   ]);
-  const long = values.filter((value) => value.trim().length >= LEAST_CHARS);
-  return [...new Set(long.flatMap(spellings))];
+  return [...new Set(found)];
+}
+
+function named(name: string, value: string): string[] {
+  if (value.trim() === '') return [];
+  if (PASSWORD_NAME.test(name) && isWord(value)) return [...asPassword(value), `${name}=${value}`];
+  return [value, ...value.split(/\r?\n/)].filter((each) => each.trim().length >= LEAST_CHARS).flatMap(spellings);
 }
 
 /** Password of a URL such as `DATABASE_URL`. */
-function passwordIn(value: string): string[] {
-  const written = /^[a-z][a-z\d+.-]*:\/\/[^\s/@:]*:([^\s@]+)@/i.exec(value)?.[1];
+function inUrl(value: string): string[] {
+  const [, user = '', written] = /^[a-z][a-z\d+.-]*:\/\/([^\s/@:]*):([^\s@]+)@/i.exec(value) ?? [];
   if (written === undefined) return [];
+  return [...new Set([written, decoded(written)])].flatMap((password) =>
+    isWord(password) ? asLogin(decoded(user), password) : spellings(password),
+  );
+}
+
+function decoded(written: string): string {
   try {
-    return [written, decodeURIComponent(written)];
+    return decodeURIComponent(written);
   } catch {
-    return [written];
+    return written;
   }
+}
+
+/** Too ordinary to be hidden in every text: it is hidden where it can be told for a password. */
+function isWord(password: string): boolean {
+  return password.length < LEAST_CHARS || WORD.test(password);
+}
+
+/** The user too, since a word beside a mask says which password it was; the last one is a header's. */
+function asLogin(user: string, password: string): string[] {
+  const login = `${user}:${password}`;
+  return [`${login}@`, `:${password}@`, base64(login), ...asPassword(password)];
+}
+
+/** As files of settings, connection strings and JSON name it. */
+function asPassword(password: string): string[] {
+  return ['password', 'PASSWORD'].flatMap((name) =>
+    [`${name}=`, `${name}='`, `${name}="`, `${name}: `, `"${name}":"`, `"${name}": "`].map((says) => says + password),
+  );
 }
 
 /** The ways in which tools print one value. */
 function spellings(value: string): string[] {
   const inJson = JSON.stringify(value).slice(1, -1);
-  return [value, inJson, encodeURIComponent(value), Buffer.from(value).toString('base64').replace(/=+$/, '')];
+  return [value, inJson, encodeURIComponent(value), base64(value)];
+}
+
+function base64(value: string): string {
+  return Buffer.from(value).toString('base64').replace(/=+$/, '');
 }
 
 /** Replaces secrets wherever they stand, and whatever they are split over. */

@@ -22,6 +22,41 @@ describe('what counts as a secret', () => {
     expect(found.some((value) => value.includes('db.internal'))).toBe(false);
   });
 
+  // A reply that speaks of postgres says so, whatever the password of the database is.
+  it.each([
+    ['postgres://postgres:postgres@db.internal/pawl', 'postgres'],
+    ['postgres://pawl:pw1@db.internal/pawl', 'pw1'],
+    ['postgres://pawl:p%40@db.internal/pawl', 'p@'],
+  ])('%s: an ordinary or short password only where it is told as one', (url, password) => {
+    const { text } = createMasker(() => secretsOf({ DATABASE_URL: url }));
+    const plain = `A database such as ${password} is one. ${password}:16 is an image.`;
+    expect(text(plain)).toBe(plain);
+    const [user] = url.slice('postgres://'.length).split(':');
+    const basic = Buffer.from(`${user}:${password}`).toString('base64');
+    for (const told of [
+      url,
+      `x:${password}@y`,
+      `PGPASSWORD=${password}`,
+      `{"password":"${password}"}`,
+      `Basic ${basic}`,
+    ]) {
+      expect(text(`<${told}>`)).toContain('***');
+      expect(text(`<${told}>`)).not.toMatch(new RegExp(`(:|=|")${password}|${basic}`));
+    }
+    expect(text(`psql ${url}`)).toBe('psql postgres://***db.internal/pawl');
+  });
+
+  it('a password by name that is a word, where its name stands; a longer or stranger one everywhere', () => {
+    const masked = (environment: Record<string, string>, text: string) =>
+      createMasker(() => secretsOf(environment)).text(text);
+    expect(masked({ DB_PASSWORD: 'development' }, 'development: DB_PASSWORD=development')).toBe('development: ***');
+    expect(masked({ DB_PASSWORD: 'dev3lopment' }, 'dev3lopment')).toBe('***');
+    expect(masked({ DB_PASSWORD: 'correcthorsebattery' }, 'correcthorsebattery')).toBe('***');
+    expect(secretsOf({ DB_PASSWORD: '', PGPASSWORD: ' ' })).toEqual([]);
+    // A token of letters is none of the words that people talk of.
+    expect(masked({ A_TOKEN: 'abcdefghij' }, 'abcdefghij')).toBe('***');
+  });
+
   it('each line of a key file', () => {
     expect(secretsOf({ SIGN_KEY: 'first-line-of-it\nsecond-line-of-it\n' })).toContain('second-line-of-it');
   });
