@@ -13,7 +13,7 @@ const heartbeating = {
   retry,
 } as const;
 
-const { sample, compact } = proxyActivities<Activities>(heartbeating);
+const { sample, compact, runTool } = proxyActivities<Activities>(heartbeating);
 const { endTurn } = proxyActivities<Activities>({
   startToCloseTimeout: '30s',
   heartbeatTimeout: '10s',
@@ -30,7 +30,7 @@ const { stopAgents } = proxyActivities<Activities>({
 });
 
 /** Activities of the turn that any worker may run. */
-export const store = { sample, compact, lookAtWait, stopAgents, endTurn };
+export const store = { sample, compact, runTool, lookAtWait, stopAgents, endTurn };
 
 type Acting = ReturnType<typeof proxyActivities<Activities>>;
 

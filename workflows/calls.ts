@@ -2,11 +2,13 @@ import { CancellationScope, condition, isCancellation, TemporalFailure } from '@
 import { endingCall, startable } from './core/batch.ts';
 import type { Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
-import type { RunToolRequest, WaitRequest } from './core/requests.ts';
-import type { CallRef, CallStatus } from './core/tools.ts';
+import type { Purpose, RunToolRequest, WaitRequest } from './core/requests.ts';
+import type { CallRef, CallStatus, OutcomeAsked } from './core/tools.ts';
 import type { TurnEvent } from './core/turn-event.ts';
 import { assistantOf, callsOf, type TurnState } from './core/turn-state.ts';
+import { cutsReaders } from './core/urgent.ts';
 import { cancelRequested, eventOfFailure } from './cancellation.ts';
+import { cutShort } from './cut-short.ts';
 import { fenceOf } from './fence.ts';
 import { firstOf } from './first-of.ts';
 import type { TurnArgs } from './messages.ts';
@@ -62,14 +64,10 @@ export function callsNow(turn: Turn) {
 
 /** Makes a call. Where nobody knows what became of it and a person is asked, their word goes back to it. */
 async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
-  const { args } = turn;
-  const { ordinal, tool, effect, argsHash } = call;
-  const request = { fence: fenceOf(args), assistant: assistantOf(turn.state()), ordinal, tool, effect, argsHash };
+  const { ordinal } = call;
   try {
     for (;;) {
-      const came =
-        (call.quick && (await quickly(request))) ||
-        (await actingOn(args).runTool.executeWithOptions({ summary: tool }, [request]));
+      const came = await make(turn, call);
       if (typeof came === 'string') return { ordinal, heard: { kind: 'call_finished', ordinal, status: came } };
       turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs });
       const forMs = leftOf(came.untilMs);
@@ -83,6 +81,22 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
     const inDoubt = callsNow(turn).some((each) => each.ref.ordinal === ordinal && each.state === 'in_doubt');
     return { ordinal, heard: { kind: 'call_finished', ordinal, status: inDoubt ? 'unknown' : 'not_started' } };
   }
+}
+
+/** A reader is cut by a message that can't wait, but for the moments that a quick one has; what acts is not. */
+async function make(
+  turn: Turn,
+  { ordinal, tool, effect, argsHash, quick }: CallRef,
+): Promise<CallStatus | OutcomeAsked> {
+  const asked = { fence: fenceOf(turn.args), assistant: assistantOf(turn.state()), ordinal, tool, effect, argsHash };
+  const as = (purpose: Purpose) => ({ ...asked, purpose });
+  const isCut = () => effect === 'none' && cutsReaders(turn.state());
+  const came = quick && !isCut() ? await quickly(as('ask')) : null;
+  if (came !== null) return came;
+  const ask = () => actingOn(turn.args).runTool.executeWithOptions({ summary: tool }, [as('ask')]);
+  if (effect !== 'none') return await ask();
+  // Any worker can settle: nothing is read any more.
+  return await cutShort(isCut, ask, () => store.runTool.executeWithOptions({ summary: tool }, [as('settle')]));
 }
 
 /** Null: something kept it from answering in time, and the usual way is taken. */

@@ -4,9 +4,10 @@ import { cancelRequested } from './cancellation.ts';
 /**
  * Runs an activity that a message may cut short, and nothing else with it. What it comes back with counts, be it the
  * cut or what was faster. One that comes back with nothing (its worker is gone, or none had begun) may have committed
- * something all the same: `settle` says what.
+ * something all the same: `settle` says what. Where the message was there before it, only that is asked.
  */
 export async function cutShort<T>(isCut: () => boolean, ask: () => Promise<T>, settle: () => Promise<T>): Promise<T> {
+  if (isCut()) return await settle();
   const working = new CancellationScope();
   const watching = new CancellationScope();
   void watching.run(() => condition(isCut)).then(() => working.cancel(), unlessCancelled);

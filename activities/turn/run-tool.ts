@@ -67,6 +67,7 @@ async function attemptCall(
     if (row.effect) await closeQuestions(db, key);
     return row.call.status;
   }
+  if (request.purpose === 'settle') return await store(deps, owner, row.call, STOPPED, null);
   if (lostSoFar() >= POLICY.lostAttempts.ofOneCall) {
     throw ApplicationFailure.nonRetryable('Too many attempts of one call were lost.', 'tool.attempts_lost');
   }
@@ -141,8 +142,11 @@ async function runReader(at: ToolAttempt): Promise<CallOutcome> {
       return returned(failed(`The tool did not finish within ${at.tool.timeLimitMs / 1_000} s.`, 'timeout'), null);
   }
   giveUpUnlessCancelled(at.superseded);
-  return { status: 'stopped', result: failed(CUT_TEXTS.stopped, 'cancelled'), effect: null };
+  return STOPPED;
 }
+
+/** A reader that was cut, or a message was there before it began. */
+const STOPPED: CallOutcome = { status: 'stopped', result: failed(CUT_TEXTS.stopped, 'cancelled'), effect: null };
 
 async function keep(at: ToolAttempt, outcome: CallOutcome): Promise<CallStatus> {
   return await store(at.deps, at.owner, at.call, outcome, outcome.heldBy ?? at.attempt);

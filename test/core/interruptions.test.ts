@@ -4,7 +4,7 @@ import { nextStep, type Step } from '../../workflows/core/next-step.ts';
 import { NO_USAGE } from '../../workflows/core/sample-outcome.ts';
 import type { TurnEvent } from '../../workflows/core/turn-event.ts';
 import type { Phase, TurnState } from '../../workflows/core/turn-state.ts';
-import { cutsRest, pressing } from '../../workflows/core/urgent.ts';
+import { cutsReaders, cutsRest, pressing } from '../../workflows/core/urgent.ts';
 import { batch, CANCELLED, COMPLETED, endOf, ref, T0, turn, USAGE } from './fixtures.ts';
 
 type Interruption = 'steer' | 'send_now' | 'cancel';
@@ -108,6 +108,15 @@ describe('a cut', () => {
     expect([cut.transition, inputs(cut)]).toEqual(['input_arrived', ['in_new']]);
     const stopped = apply(asked, { kind: 'stop_gate_answered', verdict: { kind: 'stop', hook: 'h' }, atMs: T0 });
     expect(endOf(stopped)).toMatchObject({ detail: 'hook_stop' });
+  });
+
+  test('of readers is none for a steer, outside a batch, and for calls that the message itself let run', () => {
+    const reading = turn({ phase: batch('running'), inbox: [] });
+    const sentTo = (state: TurnState) => cutsReaders(apply(state, heard.send_now));
+    expect([sentTo(reading), cutsReaders(apply(reading, heard.steer))]).toEqual([true, false]);
+    expect(sentTo(turn({ phase: { kind: 'stop_gate', end: COMPLETED }, inbox: [] }))).toBe(false);
+    const fuse = { cause: 'message', approval: 'apr' } as const;
+    expect(sentTo(turn({ phase: { ...batch('running'), fuse }, inbox: [] }))).toBe(false);
   });
 
   test('of an approval is the fuse: its message is in the inbox once', () => {

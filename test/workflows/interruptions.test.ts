@@ -8,6 +8,7 @@ import { callTools, type ChatRequest, hold, type Hold, paced, type Reply, say, s
 import { turnState } from '../../workflows/messages.ts';
 import { cancelsOf, cancelTurn, only, turnHandle } from '../support/engine-facts.ts';
 import { billed, isSummary, step } from '../support/long-talk.ts';
+import { SLOW_TOOLS } from '../support/slow-tools.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
 
@@ -32,6 +33,8 @@ interface PhaseCase {
   release(name: string, session: string): unknown;
   /** `send_now` is not released where it cuts. */
   readonly cuts: boolean;
+  /** The phase as the end names it, where it has another name here. */
+  readonly endPhase?: string;
   readonly outcomes: Readonly<Record<Kind, Outcome>>;
 }
 
@@ -49,7 +52,8 @@ beforeAll(async () => {
       return found ? billed(found[1](request), request) : status(400, 'nobody wrote this conversation');
     },
     expectKey: true,
-    agent: { tools: ['write_file', 'list_files', 'shell', 'wait_for'] },
+    agent: { tools: ['write_file', 'list_files', 'shell', 'wait_for', ...SLOW_TOOLS.map(({ name }) => name)] },
+    tools: SLOW_TOOLS,
     others: [
       { name: 'asks', attended: true, permissions: { mode: 'default' } },
       { name: 'small', limits: { outputTokens: 1_000, contextTokens: 40_000 } },
@@ -147,6 +151,24 @@ const PHASES: Readonly<Record<string, PhaseCase>> = {
         transitions: ['opened', 'tool_results'],
       },
       cancel: { transcript: ['user', 'assistant', 'Interrupted while', 'interruption'], transitions: ['opened'] },
+    },
+  },
+  reading: {
+    play: () => calling('slow_read', {}),
+    reached: (name) => until('it reads', () => existsSync(fileIn(name, 'reading'))),
+    release: (name) => writeFileSync(fileIn(name, 'go'), ''),
+    cuts: true,
+    endPhase: 'tools',
+    outcomes: {
+      steer: {
+        transcript: ['user', 'assistant', 'reading is over', 'user', 'assistant'],
+        transitions: ['opened', 'tool_results'],
+      },
+      send_now: {
+        transcript: ['user', 'assistant', 'Stopped before', 'user', 'assistant'],
+        transitions: ['opened', 'tool_results'],
+      },
+      cancel: { transcript: ['user', 'assistant', 'Stopped before', 'interruption'], transitions: ['opened'] },
     },
   },
   waiting: {
@@ -302,7 +324,7 @@ describe.concurrent.each(Object.keys(PHASES))('while %s', (phaseName) => {
     expect(await at.ended(session, 1, LIMIT_MS)).toMatchObject({
       endReason: 'ABORTED',
       endDetail: 'user_cancel',
-      endPhase: phaseName,
+      endPhase: phase.endPhase ?? phaseName,
       endBy: 'pat',
     });
     endsWith(await shortTranscript(session), phase.outcomes.cancel.transcript);
@@ -337,4 +359,53 @@ it.concurrent('in cleanup what is said is dropped, and a second cancel is second
     { id: first.id, answer: 'took' },
     { id: second.id, answer: 'second' },
   ]);
+});
+
+/** A turn that is about these calls, told something that can't wait once they have written these files. */
+async function toldAmid(name: string, tools: readonly string[], files: readonly string[]) {
+  plays.set(name, ({ messages }) =>
+    messages.some(({ content }) => content === 'now')
+      ? say('Heard.')
+      : callTools(tools.map((tool) => ({ name: tool, arguments: {} }))),
+  );
+  mkdirSync(join(at.workspaces, name), { recursive: true });
+  const { session } = await at.submit(name, { workspace: name });
+  await until('they run', () => files.every((file) => existsSync(fileIn(name, file))));
+  const id = await at.send(session, 'send_now', 'now');
+  const finished = async () => only(await at.events(session), 'call.finished').map((each) => [each.tool, each.status]);
+  const heard = async () => (await stateOf(session))?.urgent?.includes(id) === true;
+  return { session, finished, heard, go: () => writeFileSync(fileIn(name, 'go'), '') };
+}
+
+describe.concurrent('a send-now among calls', { timeout: 120_000 }, () => {
+  it('cuts a quick reader that takes too long', async () => {
+    const { session, finished } = await toldAmid('quick', ['quick_read'], ['reading_quickly']);
+    expect(await at.ended(session, 1, LIMIT_MS)).toMatchObject({ endDetail: 'final_answer' });
+    expect(await finished()).toEqual([['quick_read', 'stopped']]);
+    endsWith(await shortTranscript(session), ['user', 'assistant', 'Stopped before', 'user', 'assistant']);
+  });
+
+  it('leaves what acts alone, and begins no reader behind it', async () => {
+    const tools = ['slow_read', 'slow_act', 'read_after'];
+    const { session, finished, go } = await toldAmid('beside', tools, ['reading', 'acting']);
+    const cut = await until('the reader is cut', async () => ((await finished()).length > 0 ? await finished() : null));
+    expect(cut).toEqual([['slow_read', 'stopped']]);
+    go();
+    expect(await at.ended(session, 1, LIMIT_MS)).toMatchObject({ endDetail: 'final_answer' });
+    expect(await finished()).toEqual([...cut, ['slow_act', 'ok'], ['read_after', 'stopped']]);
+    expect(existsSync(fileIn('beside', 'reading_after')), 'the last one has begun').toBe(false);
+    const results = ['Stopped before', 'acting is over', 'Stopped before'];
+    endsWith(await shortTranscript(session), ['user', 'assistant', ...results, 'user', 'assistant']);
+  });
+
+  it('waits for what is found out of a call whose answer was lost', async () => {
+    const { session, finished, heard, go } = await toldAmid('doubt', ['lost_act'], ['asking']);
+    await until('the turn has heard it', heard);
+    expect(await finished()).toEqual([]);
+    go();
+    expect(await at.ended(session, 1, LIMIT_MS)).toMatchObject({ endDetail: 'final_answer' });
+    expect(await finished()).toEqual([['lost_act', 'ok']]);
+    expect(only(await at.events(session), 'effect.settled').map(({ as }) => as)).toEqual(['settled_done']);
+    endsWith(await shortTranscript(session), ['user', 'assistant', 'It had happened', 'user', 'assistant']);
+  });
 });

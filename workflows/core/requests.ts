@@ -60,6 +60,8 @@ export interface CompactRequest {
 
 export interface RunToolRequest {
   readonly fence: RunIdentity;
+  /** `settle` is for readers only: what acts is never cut by a message. */
+  readonly purpose: Purpose;
   /** The message that asks for the call. */
   readonly assistant: string;
   readonly ordinal: number;

@@ -14,6 +14,15 @@ export function pressing({ inbox, urgent = [] }: TurnState, taken: readonly stri
 }
 
 /**
+ * Whether readers of the running batch are cut: nobody waits for their results any more. Where the message was the
+ * answer to an approval, the calls before that one have been let run, and do.
+ */
+export function cutsReaders(state: TurnState): boolean {
+  const { phase } = state;
+  return phase.kind === 'batch' && phase.fuse === null && pressing(state) !== null;
+}
+
+/**
  * Whether it ends the rest that runs. The back-off of a compaction stays: without the summary the message could not
  * be sent either.
  */
