@@ -1,6 +1,8 @@
+import { basename } from 'node:path';
 import type { Submission } from '../../client/submit.ts';
 import type { HookDefinition } from '../../worker/config/guards.ts';
 import { type Config, resolveConfig } from '../../worker/config/load.ts';
+import { SLOW_TOOLS, untilTold } from '../support/slow-tools.ts';
 import type { Boundary } from './kill-at.ts';
 
 /** What a process of a crash test is told on its command line. */
@@ -12,8 +14,7 @@ export interface ProcessOrder {
   /** Null: the process brings both servers itself, and owns them. */
   readonly servers: { readonly temporalAddress: string; readonly databaseUrl: string } | null;
   readonly dieAt: Boundary | null;
-  /** Hooks that write down what they are asked and told, in the folder of the run. */
-  readonly hooks?: boolean;
+  readonly hooks?: keyof typeof HOOKS;
   /** The model's window, where it is to become too small. */
   readonly contextTokens?: number;
 }
@@ -30,8 +31,23 @@ export function submissionOf(run: string): Submission {
   return { tenant: 'default', key: run, text: run, workspace: 'ws' };
 }
 
+const HOOKS = {
+  /** They write down what they are asked and told, in the folder of the run. */
+  noting: hooksThatNote,
+  /** The first ask of a turn takes until it is told, in workspaces that are named so. */
+  waiting: (): HookDefinition[] => [
+    {
+      event: 'StopGate',
+      async run({ workspace, ask }, signal) {
+        if (basename(workspace).startsWith('ending') && ask === 1) await untilTold({ workspace, signal }, 'asking');
+        return null;
+      },
+    },
+  ],
+} as const;
+
 /** The gate blocks once a turn; of the three kinds of stop each is written down. */
-function hooksOf(folder: string): HookDefinition[] {
+function hooksThatNote(folder: string): HookDefinition[] {
   const ask =
     'asked=$(cat); echo "$asked" >> "$0"; case "$asked" in *\'"stopHookActive":false\'*) echo More. >&2; exit 2; esac';
   return [
@@ -53,10 +69,16 @@ export function crashConfig(order: Omit<ProcessOrder, 'dieAt'>): Config {
   const asks = { name: 'asks', attended: true, permissions: { mode: 'default' as const } };
   const config = resolveConfig(
     {
-      agents: [agent, { ...agent, ...asks, tools: ['write_file', 'list_files', 'wait_for'] }],
+      agents: [
+        agent,
+        { ...agent, ...asks, tools: ['write_file', 'list_files', 'wait_for'] },
+        { ...agent, name: 'small', limits: { contextTokens: 40_000, outputTokens: 1_000 } },
+        { ...agent, name: 'slow', tools: SLOW_TOOLS.map(({ name }) => name) },
+      ],
+      tools: SLOW_TOOLS,
       providers: { scripted: { baseUrl: providerUrl, apiKeyEnv: null } },
       taskQueue,
-      hooks: hooks ? hooksOf(folder) : [],
+      hooks: hooks ? HOOKS[hooks](folder) : [],
     },
     null,
   );

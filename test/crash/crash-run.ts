@@ -62,7 +62,7 @@ export interface CrashOptions {
   /** The shell command waits until its process is killed or `release` is called. */
   readonly holdShell?: boolean;
   readonly holdSampleAt?: number;
-  readonly hooks?: boolean;
+  readonly hooks?: NonNullable<ProcessOrder['hooks']>;
   readonly contextTokens?: number;
 }
 
@@ -101,11 +101,10 @@ export class CrashRun {
     this.provider = provider.provider;
     this.held = holdSampleAt === undefined ? null : provider.hold(this.name, holdSampleAt);
     this.#own = servers === null;
-    const { hooks = false } = options;
+    const { hooks, contextTokens } = options;
     const providerUrl = this.provider.baseUrl;
-    const { contextTokens } = options;
-    const small = contextTokens === undefined ? {} : { contextTokens };
-    this.#order = { folder: this.folder, taskQueue: this.name, providerUrl, servers, hooks, ...small };
+    const more = { ...(hooks ? { hooks } : {}), ...(contextTokens === undefined ? {} : { contextTokens }) };
+    this.#order = { folder: this.folder, taskQueue: this.name, providerUrl, servers, ...more };
     mkdirSync(join(this.folder, 'home'), { mode: 0o711 });
     symlinkSync(inject('bundleCache'), join(this.folder, 'home', 'cache'));
     prepareFiles(this.workspace, options.holdShell ?? false);

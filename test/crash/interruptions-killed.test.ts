@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { asc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { readEvents } from '../../activities/store/events.ts';
-import { input, turn } from '../../activities/store/schema.ts';
+import { cancel, input, turn } from '../../activities/store/schema.ts';
 import { ChainCache, loadChain } from '../../activities/store/transcript.ts';
 import {
   callTools,
@@ -18,6 +18,8 @@ import {
   status,
 } from '../../testing/index.ts';
 import { turnState, turnWorkflowId } from '../../workflows/messages.ts';
+import { only } from '../support/engine-facts.ts';
+import { billed, isSummary, step } from '../support/long-talk.ts';
 import { until } from '../support/until.ts';
 import { CrashRun } from './crash-run.ts';
 
@@ -43,13 +45,16 @@ function held(name: string): Hold {
   return stop;
 }
 
-/** In short: a kind, `cut` for half a reply, or how a result begins. What the kill leaves to chance has two lines. */
+/**
+ * In short: a kind, `cut` for half a reply, or how a result begins; what stands before it is of no interest behind a
+ * summary. What the kill leaves to chance has two lines.
+ */
 type Transcript = readonly string[];
 const ON = ['user', 'assistant'] as const;
 
 interface PhaseCase {
   readonly agent?: string;
-  play(name: string): Reply;
+  play(name: string, request: ChatRequest): Reply;
   reached(run: CrashRun, talk: Talk): Promise<boolean>;
   readonly outcomes: Readonly<Record<Kind, readonly Transcript[]>>;
 }
@@ -87,12 +92,25 @@ const PHASES = {
   },
   tools: {
     play: () => callTools([{ name: 'shell', arguments: { command: ONCE } }]),
-    reached: (run: CrashRun, { name }: Talk) =>
-      Promise.resolve(existsSync(join(run.folder, 'workspaces', name, 'ready'))),
+    reached: (run: CrashRun, talk: Talk) => Promise.resolve(existsSync(fileIn(run, talk, 'ready'))),
     outcomes: {
       steer: [['user', 'assistant', 'Interrupted while', ...ON]],
       send_now: [['user', 'assistant', 'Interrupted while', ...ON]],
       cancel: [['user', 'assistant', 'Interrupted while', 'interruption']],
+    },
+  },
+  reading: {
+    agent: 'slow',
+    play: () => callTools([{ name: 'slow_read', arguments: {} }]),
+    reached: (run: CrashRun, talk: Talk) => Promise.resolve(existsSync(fileIn(run, talk, 'reading'))),
+    outcomes: {
+      // Nothing is lost with a reader: it reads again.
+      steer: [['user', 'assistant', 'reading is over', ...ON]],
+      send_now: [['user', 'assistant', 'Stopped before', ...ON]],
+      cancel: [
+        ['user', 'assistant', 'Not started: the turn', 'interruption'],
+        ['user', 'assistant', 'Stopped before', 'interruption'],
+      ],
     },
   },
   waiting: {
@@ -111,11 +129,7 @@ const PHASES = {
       rested.add(name);
       return status(429, { error: { message: 'slow down' } }, { 'retry-after': '100' });
     },
-    async reached(run: CrashRun, { session }: Talk) {
-      const handle = run.house.temporal.workflow.getHandle(turnWorkflowId(`${session}/1`));
-      const state = await handle.query(turnState).catch(() => null);
-      return state?.phase.kind === 'resting';
-    },
+    reached: async (run: CrashRun, talk: Talk) => (await stateOf(run, talk))?.phase.kind === 'resting',
     outcomes: {
       // Left alone it would rest for longer than the test: a message that can't wait ends it.
       steer: [['user', 'user', ...ON]],
@@ -123,7 +137,42 @@ const PHASES = {
       cancel: [['user', 'interruption']],
     },
   },
+  compacting: {
+    agent: 'small',
+    play: (name: string, request: ChatRequest) =>
+      isSummary(request) ? paced(say('So far.'), { hold: held(name) }) : step(request.messages.length, 24_000),
+    reached: (_: CrashRun, { name }: Talk) => held(name).reached.then(() => true),
+    outcomes: {
+      steer: [['compaction', ...ON]],
+      send_now: [['compaction', ...ON]],
+      cancel: [['assistant', '', 'interruption']],
+    },
+  },
+  ending: {
+    play: () => say('Done.'),
+    reached: (run: CrashRun, talk: Talk) => Promise.resolve(existsSync(fileIn(run, talk, 'asking'))),
+    outcomes: {
+      steer: [['user', 'assistant', ...ON]],
+      send_now: [['user', 'assistant', ...ON]],
+      cancel: [['user', 'assistant', 'interruption']],
+    },
+  },
+  /** Each of these was cancelled, and cleans up when its worker dies. */
+  cleanup: {
+    agent: 'slow',
+    play: () => callTools([{ name: 'deaf_act', arguments: {} }]),
+    reached: (run: CrashRun, talk: Talk) => Promise.resolve(existsSync(fileIn(run, talk, 'acting'))),
+    outcomes: {
+      steer: [['user', 'assistant', 'Interrupted while', 'interruption']],
+      send_now: [['user', 'assistant', 'Interrupted while', 'interruption']],
+      cancel: [['user', 'assistant', 'Interrupted while', 'interruption']],
+    },
+  },
 } satisfies Record<string, PhaseCase>;
+
+function fileIn(run: CrashRun, { name }: Pick<Talk, 'name'>, file: string): string {
+  return join(run.folder, 'workspaces', name, file);
+}
 
 /** Once its result is known the model may be asked before the message comes; then it asks for the same again. */
 const ONCE = '[ -e ready ] && exit; echo $$ > ready; while :; do sleep 0.05; done';
@@ -141,10 +190,19 @@ async function waits(run: CrashRun, talk: Talk): Promise<boolean> {
   return (await openOf(run, talk)) !== undefined;
 }
 
+/** Null while no worker answers for it. */
+async function stateOf(run: CrashRun, { session }: Talk) {
+  const handle = run.house.temporal.workflow.getHandle(turnWorkflowId(`${session}/1`));
+  return await handle.query(turnState).catch(() => null);
+}
+
+const NAMES = new RegExp(`\\b(${Object.keys(PHASES).join('|')}) (${KINDS.join('|')})\\b`);
+
 function play(request: ChatRequest): Reply {
-  const [phase, kind] = String(request.messages[1]?.content).split(' ') as [keyof typeof PHASES, Kind];
-  const isHeard = request.messages.some(({ content }) => content === 'message');
-  return isHeard ? say('Heard.') : PHASES[phase].play(`${phase}-${kind}`);
+  const [, phase, kind] = NAMES.exec(JSON.stringify(request.messages)) ?? [];
+  const isHeard = request.messages.some(({ content }) => String(content).startsWith('message of'));
+  const { play: reply }: PhaseCase = PHASES[phase as Talk['phase']];
+  return billed(isHeard ? say('Heard.') : reply(`${phase}-${kind}`, request), request);
 }
 
 let provider: ScriptedProvider;
@@ -155,7 +213,7 @@ afterAll(() => provider.close());
 
 async function begin(run: CrashRun, phase: Talk['phase'], kind: Kind): Promise<Talk> {
   const name = `${phase}-${kind}`;
-  mkdirSync(join(run.folder, 'workspaces', name), { recursive: true });
+  mkdirSync(fileIn(run, { name }, ''), { recursive: true });
   const { agent } = PHASES[phase] as PhaseCase;
   const ticket = { tenant: 'default', key: name, text: `${phase} ${kind}`, workspace: name, agent };
   const submitted = await run.runs.submit(ticket);
@@ -163,45 +221,59 @@ async function begin(run: CrashRun, phase: Talk['phase'], kind: Kind): Promise<T
   return { name, kind, phase, session: submitted.session };
 }
 
-async function interrupt(run: CrashRun, { kind, session, name }: Talk): Promise<void> {
-  if (kind !== 'cancel') await run.runs.send('default', session, { mode: kind, text: 'message', by: 'pat' });
-  else {
-    const [job] = (await run.runs.list('default', { limit: 200 })).jobs.filter((each) => each.session === session);
-    expect(await run.runs.cancel('default', job?.id ?? name, { by: 'pat' })).toBe('took_request');
-  }
+async function cancelBy(run: CrashRun, { session, name }: Talk, by: string): Promise<void> {
+  const [job] = (await run.runs.list('default', { limit: 200 })).jobs.filter((each) => each.session === session);
+  expect(await run.runs.cancel('default', job?.id ?? name, { by })).toBe('took_request');
 }
 
-/** What a steer waits for, now that a worker lives again. */
+async function interrupt(run: CrashRun, talk: Talk): Promise<void> {
+  const { kind, session, phase } = talk;
+  if (kind === 'cancel') return await cancelBy(run, talk, phase === 'cleanup' ? 'sam' : 'pat');
+  await run.runs.send('default', session, { mode: kind, text: `message of ${phase} ${kind}`, by: 'pat' });
+}
+
+/** Now that a worker lives again: lets the step go on that the message does not end. */
 async function release(run: CrashRun, talk: Talk): Promise<void> {
-  if (talk.kind !== 'steer') return;
-  const isForwarded = async () => {
-    const rows = await run.house.database.db.select().from(input).where(eq(input.session, talk.session));
-    return rows.every((row) => row.status !== 'queued');
+  const { kind, phase, name, session } = talk;
+  if (kind === 'cancel' || (kind === 'send_now' && phase !== 'compacting')) return;
+  const heard = async () => {
+    const state = await until(
+      'the turn has the message',
+      async () => {
+        const now = await stateOf(run, talk);
+        return now && now.inbox.length > (phase === 'sampling' ? 1 : 0) ? now : null;
+      },
+      LIMIT_MS,
+    );
+    return state.phase.kind;
   };
-  if (talk.phase === 'gate') {
-    await until('the steer is with the turn', isForwarded);
-    const id = await openOf(run, talk);
-    await run.runs.answer('default', id ?? '', { answer: 'approved', by: 'pat' });
-  }
-  if (talk.phase === 'sampling') {
-    const handle = run.house.temporal.workflow.getHandle(turnWorkflowId(`${talk.session}/1`));
-    await until('the turn has the steer', async () => (await handle.query(turnState)).inbox.length > 1);
-    held(talk.name).release();
-  }
-  if (talk.phase === 'resting') {
-    const handle = run.house.temporal.workflow.getHandle(turnWorkflowId(`${talk.session}/1`));
-    const { phase } = await until('the turn has the steer', async () => {
-      const state = await handle.query(turnState);
-      return state.inbox.length > 0 ? state : null;
-    });
-    expect(phase.kind, 'a steer does not end a rest').toBe('resting');
-    await run.runs.send('default', talk.session, { mode: 'send_now', text: 'now', by: 'pat' });
+  switch (phase) {
+    case 'gate': {
+      await heard();
+      const id = await openOf(run, talk);
+      await run.runs.answer('default', id ?? '', { answer: 'approved', by: 'pat' });
+      break;
+    }
+    case 'sampling':
+    case 'compacting':
+      await heard();
+      held(name).release();
+      break;
+    case 'reading':
+    case 'ending':
+      await heard();
+      writeFileSync(fileIn(run, talk, 'go'), '');
+      break;
+    case 'resting':
+      expect(await heard(), 'a steer does not end a rest').toBe('resting');
+      await run.runs.send('default', session, { mode: 'send_now', text: 'now', by: 'pat' });
+      break;
   }
 }
 
-async function check(run: CrashRun, { name, kind, phase, session }: Talk): Promise<void> {
+async function endOf(run: CrashRun, { name, session }: Talk) {
   const { db } = run.house.database;
-  const end = await until(
+  return await until(
     `the end of ${name}`,
     async () => (await db.select().from(turn).where(eq(turn.session, session))).find(({ endedAt }) => endedAt !== null),
     LIMIT_MS,
@@ -209,7 +281,14 @@ async function check(run: CrashRun, { name, kind, phase, session }: Talk): Promi
     const events = await readEvents(db, session, 0, 10_000);
     throw new Error(`${name} has no end; so far: ${events.map(({ event }) => event.kind).join(' ')}`, { cause: error });
   });
-  const expected = kind === 'cancel' ? { endDetail: 'user_cancel', endBy: 'pat' } : { endDetail: 'final_answer' };
+}
+
+async function check(run: CrashRun, talk: Talk): Promise<void> {
+  const { name, kind, phase, session } = talk;
+  const { db } = run.house.database;
+  const end = await endOf(run, talk);
+  const isCancelled = kind === 'cancel' || phase === 'cleanup';
+  const expected = isCancelled ? { endDetail: 'user_cancel', endBy: 'pat' } : { endDetail: 'final_answer' };
   expect(end, name).toMatchObject({ n: 1, ...expected });
   const chain = await loadChain(db, new ChainCache(), end.head);
   const short = withoutRepeats(
@@ -219,19 +298,38 @@ async function check(run: CrashRun, { name, kind, phase, session }: Talk): Promi
     }),
   );
   const allowed: readonly Transcript[] = PHASES[phase].outcomes[kind];
-  const fits = (line: Transcript) =>
-    line.length === short.length && line.every((word, n) => short[n]?.includes(word) === true);
+  const fits = (line: Transcript) => {
+    const seen = phase === 'compacting' ? short.slice(-line.length) : short;
+    return line.length === seen.length && line.every((word, n) => seen[n]?.includes(word) === true);
+  };
   expect(allowed.some(fits), `${name}: ${JSON.stringify(short)}`).toBe(true);
   const rows = await db.select().from(input).where(eq(input.session, session)).orderBy(asc(input.seq));
-  expect(new Set(rows.map((row) => row.status)), name).toEqual(new Set(['consumed']));
-  const kinds = (await readEvents(db, session, 0, 10_000)).map(({ event }) => event.kind);
+  const dropped = phase === 'cleanup' && kind !== 'cancel' ? ['dropped_by_cancel'] : [];
+  const statuses = rows.map((row) => row.status);
+  expect(statuses, name).toEqual([...rows.slice(dropped.length).map(() => 'consumed'), ...dropped]);
+  const events = await readEvents(db, session, 0, 10_000);
+  expect(only(events, 'turn.ended'), name).toHaveLength(1);
+  expect(only(events, 'input.joined'), name).toHaveLength(rows.length - dropped.length);
+  expect(only(events, 'input.dropped'), name).toHaveLength(dropped.length);
+  if (phase === 'ending' && kind !== 'cancel')
+    expect(only(events, 'stop_gate.answered').map(({ answer }) => answer)).toEqual([
+      kind === 'steer' ? 'pass' : 'cut',
+      'pass',
+    ]);
+  const cancels = await db.select().from(cancel).where(eq(cancel.turn, end.id)).orderBy(asc(cancel.seq));
+  const answers = isCancelled
+    ? [['pat', 'took'], ...(phase === 'cleanup' && kind === 'cancel' ? [['sam', 'second']] : [])]
+    : [];
   expect(
-    kinds.filter((each) => each === 'turn.ended'),
+    cancels.map(({ by, answer }) => [by, answer]),
     name,
-  ).toHaveLength(1);
-  expect(kinds.filter((each) => each === 'input.joined').length, name).toBe(
-    short.filter((each) => each === 'user').length,
-  );
+  ).toEqual(answers);
+}
+
+/** Those that are to be in their cleanup when the worker dies. */
+async function cleanUp(run: CrashRun, talk: Talk): Promise<void> {
+  await cancelBy(run, talk, 'pat');
+  await until('it cleans up', async () => (await stateOf(run, talk))?.asked != null);
 }
 
 it('a worker killed, then each kind of interruption in each phase: what a live one would have done, and each once', {
@@ -241,7 +339,7 @@ it('a worker killed, then each kind of interruption in each phase: what a live o
   const unused = () => {
     throw new Error('this provider has rules of its own');
   };
-  const run = await CrashRun.prepare({ provider: { provider, hold: unused }, servers });
+  const run = await CrashRun.prepare({ provider: { provider, hold: unused }, servers, hooks: 'waiting' });
   const talks: Talk[] = [];
   try {
     const first = run.worker();
@@ -251,9 +349,11 @@ it('a worker killed, then each kind of interruption in each phase: what a live o
     await Promise.all(
       talks.map((talk) => until(`${talk.name} is there`, () => PHASES[talk.phase].reached(run, talk), LIMIT_MS)),
     );
+    await Promise.all(talks.filter(({ phase }) => phase === 'cleanup').map((talk) => cleanUp(run, talk)));
     await first.kill();
-    for (const talk of talks) await interrupt(run, talk);
-    run.worker();
+    const next = run.worker();
+    await Promise.all(talks.map((talk) => interrupt(run, talk)));
+    await next.ready;
     await Promise.all(talks.map((talk) => release(run, talk)));
     await Promise.all(talks.map((talk) => check(run, talk)));
   } finally {

@@ -7,7 +7,7 @@ import { defineTool, type Tool, type ToolContext, type ToolResult } from '../../
 const input = z.strictObject({});
 
 /** Says by a file of the workspace that it is there, and waits for another one, or for its signal. */
-async function untilTold({ workspace, signal }: Pick<ToolContext, 'workspace' | 'signal'>, ready: string) {
+export async function untilTold({ workspace, signal }: Pick<ToolContext, 'workspace' | 'signal'>, ready: string) {
   writeFileSync(join(workspace, ready), '');
   while (!existsSync(join(workspace, 'go')) && !signal.aborted) await sleep(20);
 }
@@ -33,6 +33,17 @@ export const SLOW_TOOLS = [
     effect: 'idempotent',
     locks,
     run: (_, context) => run(context, 'acting'),
+  }),
+  defineTool({
+    name: 'deaf_act',
+    description: 'Acts until it is told, and heeds no signal.',
+    input,
+    effect: 'once',
+    onUnknown: 'tell',
+    async run(_, { workspace }) {
+      await untilTold({ workspace, signal: new AbortController().signal }, 'acting');
+      return { isError: false, text: 'acting is over' };
+    },
   }),
   defineTool({
     name: 'lost_act',
