@@ -7,8 +7,9 @@ import { untoldAnswers } from '../store/approvals.ts';
 import { askAfterEnds } from '../store/outcomes.ts';
 import { dueCancels, untoldEnds } from '../store/sub-agents.ts';
 import { untoldGoals } from '../store/goal-look.ts';
+import { unheardSessions } from '../store/joining.ts';
 import { giveUpLostUndos } from '../store/undo.ts';
-import { turnWorkflowId } from '../../workflows/messages.ts';
+import { sessionWorkflowId, turnWorkflowId } from '../../workflows/messages.ts';
 import { cancel, turn } from '../store/schema.ts';
 import { closeLeftStreams } from './close-streams.ts';
 import { recoverTurn } from './recover-turn.ts';
@@ -24,14 +25,16 @@ export interface Swept {
 const { turnsAtOnce: AT_ONCE } = POLICY.recovery;
 
 /**
- * Finds what a lost notice or a killed process left behind: waiting sessions are told, cancels are passed on,
- * waits that nobody answers are closed, sub-agents that are to stop and ends of theirs are passed on, dead turns get their end, effects that nobody could tell about are asked for
- * again. `after` is where the last look at open turns stopped.
+ * Finds what a lost notice or a killed process left behind: waiting sessions are told, drivers that are gone
+ * are started again where a turn still misses a message, cancels are passed on, waits that nobody answers are closed,
+ * sub-agents that are to stop and ends of theirs are passed on, dead turns get their end, effects that nobody could
+ * tell about are asked for again. `after` is where the last look at open turns stopped.
  */
 export async function sweep(deps: Deps, after: string | null): Promise<Swept> {
   const forgotten = await closeForgotten(deps.database.db, POLICY.waits.keptMs);
   const waiting = [...new Set([...forgotten, ...(await waitingSessions(deps))])];
   for (const session of waiting) await deps.engine.look(session);
+  await lookForLostDrivers(deps);
   for (const goal of await untoldGoals(deps.database.db, AT_ONCE)) await deps.engine.lookGoal(goal);
   for (const id of await cancelsUnheard(deps)) await deps.engine.requestCancel(turnWorkflowId(id));
   for (const { turn: id, approval } of await untoldAnswers(deps.database.db, POLICY.recovery.redeliverAfterMs)) {
@@ -63,6 +66,13 @@ async function openTurns({ database }: Deps, after: string | null): Promise<{ id
     .where(and(isNull(turn.endedAt), after === null ? undefined : gt(turn.session, after)))
     .orderBy(asc(turn.session))
     .limit(AT_ONCE);
+}
+
+/** What a turn has not taken in is in its driver's hands, and then in its own, as long as there is a driver. */
+async function lookForLostDrivers({ database, engine }: Deps): Promise<void> {
+  for (const session of await unheardSessions(database.db, POLICY.recovery.redeliverAfterMs, AT_ONCE)) {
+    if ((await engine.fateOf(sessionWorkflowId(session))).kind !== 'running') await engine.look(session);
+  }
 }
 
 /** One turn that can't be recovered now must not keep the others waiting. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { markDispatched, storeInput } from '../../activities/store/intake.ts';
 import { call, effect } from '../../activities/store/schema.ts';
 import { defineTool, type Tool, type ToolResult } from '../../activities/tools/define-tool.ts';
 import { callTools, countToolResults, hold, paced, say } from '../../testing/index.ts';
@@ -132,4 +133,25 @@ describe.concurrent('a session that is cancelled when its turn is gone', () => {
       .filter((event) => event.activityTaskScheduledEventAttributes);
     expect(looks.length).toBeLessThan(40);
   });
+});
+
+// Trap: who terminates the driver of a session takes with it what it was about to tell the turn.
+it.concurrent('a message whose driver is terminated is heard by the running turn all the same', {
+  timeout: 90_000,
+}, async () => {
+  const stop = hold();
+  const text = 'driver gone';
+  talk.on(text, (request) =>
+    userTexts(request).length === 1 ? paced(say('Slow.'), { hold: stop, holdAt: 1 }) : say('Heard.'),
+  );
+  const { session } = await at.submit(text);
+  await stop.reached;
+  await sessionHandle(at, session).terminate('a test');
+  const { db } = at.house.database;
+  await storeInput(db, { id: 'lost word', session, kind: 'send_now', text: 'now', sender: null });
+  await markDispatched(db, ['lost word']);
+  expect(await at.ended(session, 1, 60_000)).toMatchObject({ endReason: 'COMPLETED' });
+  const said = (await at.transcript(session)).map(({ kind }) => kind);
+  expect(said).toEqual(['user', 'user', 'assistant']);
+  expect(only(await at.events(session), 'turn.opened')).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-import { inArray, isNull, sql } from 'drizzle-orm';
+import { eq, inArray, isNull, sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Deps } from '../../../activities/deps.ts';
@@ -94,6 +94,31 @@ test('a lock that is over wakes the queue, idle or with a turn that the input wo
   expect(told).toEqual([]);
 });
 
+// Trap: what a driver had in hand when it was terminated is queued and told of, or bound to the turn: no look moved it.
+test.each(['queued', 'forwarded'] as const)(
+  'a message that is %s, and whose driver is gone, is told of again',
+  async (status) => {
+    const busy = await seedTurn(at.db);
+    const steer = await send(at.db, busy.session, 'steer');
+    if (status === 'forwarded') await next(at.db, busy.session, busy.turn);
+    const told: string[] = [];
+    const sweepWhile = async (driver: 'running' | 'completed', sentMs: number) => {
+      const dispatchedAt = new Date(Date.now() - sentMs);
+      await at.db.update(input).set({ createdAt: dispatchedAt, dispatchedAt }).where(eq(input.id, steer));
+      const fateOf = (id: string) =>
+        Promise.resolve({ kind: id === `session/${busy.session}` ? driver : ('running' as const) });
+      await sweep(depsWith({ fateOf, look: (session) => Promise.resolve(void told.push(session)) }), null);
+    };
+    await sweepWhile('completed', 0);
+    // It waits for the next safe point, and its driver knows of it.
+    await sweepWhile('running', 60_000);
+    expect(told).toEqual([]);
+    await sweepWhile('completed', 60_000);
+    expect(told).toEqual([busy.session]);
+    expect(await next(at.db, busy.session)).toMatchObject({ kind: 'start', turn: { inputs: [busy.input, steer] } });
+  },
+);
+
 // Trap: a look that takes the first few hundred that come up never sees those behind them.
 test('every open turn is looked at once in a round, however many there are', async () => {
   const first = await seedTurn(at.db);
@@ -101,7 +126,7 @@ test('every open turn is looked at once in a round, however many there are', asy
   const asked: string[] = [];
   const deps = depsWith({
     fateOf: (id) => {
-      asked.push(id);
+      if (id.startsWith('turn/')) asked.push(id);
       return Promise.resolve({ kind: 'running' });
     },
   });
