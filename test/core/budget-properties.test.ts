@@ -55,7 +55,8 @@ test('turns of chance do run into each of these', () => {
 
 /** Every counter of a recovery, by the budget that it belongs to. */
 const BUDGETS: Readonly<Record<string, (state: TurnState) => readonly number[]>> = {
-  transport: ({ tries }) => [tries.transport, tries.overloads],
+  // The row of overloads says when the model is switched; it is no budget.
+  transport: ({ tries }) => [tries.transport],
   rateLimit: ({ tries }) => [tries.rateLimit],
   parked: ({ tries }) => [tries.parkedMs],
   auth: ({ tries }) => [tries.auth],
@@ -96,7 +97,7 @@ const OWN: Readonly<Record<ProviderFailure['kind'], readonly Try[]>> = {
   transport: ['transport'],
   stalled: ['transport'],
   server_error: ['transport'],
-  overloaded: ['transport', 'overloads'],
+  overloaded: ['transport', 'overloads', 'parkedMs'],
   rate_limited: ['rateLimit', 'parkedMs'],
   auth: ['auth'],
   doom_loop: ['doom'],

@@ -147,6 +147,12 @@ describe('a compaction', () => {
     ['transport', { kind: 'transport', cause: 'reset', usage: USAGE }, 0, 2_000],
     ['stalled, second', { kind: 'stalled', usage: USAGE }, 1, 4_000],
     ['overloaded, third', { kind: 'overloaded', status: 529, afterMs: 50_000, usage: USAGE }, 2, 50_000],
+    [
+      'overloaded for days: a day at most',
+      { kind: 'overloaded', status: 503, afterMs: 9e8, usage: USAGE },
+      0,
+      86_400_000,
+    ],
     ['429', { kind: 'rate_limited', afterMs: 7_000, quota: false, usage: USAGE }, 0, 7_000],
     ['auth, second', { kind: 'auth', status: 401, usage: USAGE }, 1, 2_000],
     ['no summary', { kind: 'empty', usage: USAGE }, 0, 2_000],

@@ -77,9 +77,16 @@ describe('structured output', () => {
     ['refused', after(asked, { finish: 'content_filter' }), { kind: 'fault', fault: 'refused' }],
     [
       'silent to the end',
-      after(turn({ inbox: [], rules: { schema: 'asked' }, follows: 'results', tries: { empty: 2, emptyNudges: 1 } }), {
-        empty: true,
-      }),
+      after(
+        turn({
+          inbox: [],
+          rules: { schema: 'asked' },
+          follows: 'results',
+          tries: { empty: 2, emptyNudges: 1 },
+          answer: { schema: 'asks', retries: 3, message: null, fault: null },
+        }),
+        { empty: true, ...verdict('invalid') },
+      ),
       { kind: 'fault', fault: 'missing' },
     ],
     ['not asked for', after(quiet()), null],

@@ -27,6 +27,9 @@ describe('rests on a durable timer, one budget spent', () => {
     ['overloaded, no word how long', overloaded(null), {}, 2_000, { transport: 1, overloads: 1 }],
     ['overloaded, asked for more than the delay', overloaded(50_000), {}, 50_000, { transport: 1, overloads: 1 }],
     ['overloaded, asked for less', overloaded(100), {}, 2_000, { transport: 1, overloads: 1 }],
+    ['overloaded for just 120 s waits in the step', overloaded(120_000), {}, 120_000, { transport: 1, overloads: 1 }],
+    // Trap: days in a Retry-After would be waited out fifteen times, since rests are not running time.
+    ['overloaded for more parks', overloaded(HOUR), { transport: 14 }, HOUR, { parkedMs: HOUR, overloads: 1 }],
     ['429, first', limited(7_000), {}, 7_000, { rateLimit: 1 }],
     ['429, second', limited(7_000), { rateLimit: 1 }, 7_000, { rateLimit: 2 }],
     ['429, no word how long', limited(null), {}, 20_000, { rateLimit: 1 }],
@@ -93,6 +96,9 @@ describe('ends, with nothing spent', () => {
     ['a server error that says it is final', serverError(true), {}, spent('server_error', 1)],
     ['a third 429', limited(1_000), { rateLimit: 2 }, spent('rate_limited', 3)],
     ['a wait of more than 24 h', limited(24 * HOUR + 1), {}, spent('rate_limited', 1), 24 * HOUR + 1],
+    ['overloaded for more than 24 h', overloaded(24 * HOUR + 1), {}, spent('overloaded', 1), 24 * HOUR + 1],
+    // Trap: an hour that no clock knows can't be written down, and the end would be tried for ever.
+    ['a wait of a thousand years', limited(1e15), {}, spent('rate_limited', 1), 366 * 24 * HOUR],
     // Trap: short quotas that never end would hold a turn for ever, since rests are not running time.
     ['parked for 24 h in all', limited(HOUR, true), { parkedMs: 24 * HOUR }, spent('rate_limited', 1), HOUR],
     [

@@ -119,8 +119,17 @@ describe('a model that is overloaded', () => {
     ['another failure', stalled],
     ['a 429', { kind: 'rate_limited', afterMs: 1, quota: false }],
     ['a 401', { kind: 'auth', status: 401 }],
+    // Trap: what is asked for anew at once rests nowhere, and must end the row all the same.
+    ['a doom loop', { kind: 'doom_loop' }],
+    ['an overflow', { kind: 'overflow' }],
+    ['a request that is too large', { kind: 'too_large' }],
   ])('%s in between breaks the row', (_name, failure) => {
     expect(afterFailure(turn({ ...named, tries: { overloads: 2 } }), failure, 0.5).tries.overloads).toBe(0);
+  });
+
+  test('a raised cap that is refused in between breaks the row', () => {
+    const raised = turn({ ...named, tries: { overloads: 2 }, output: { cap: 'raised', continued: 0 } });
+    expect(afterFailure(raised, { kind: 'invalid_request', status: 400 }, 0.5).tries.overloads).toBe(0);
   });
 
   test('the switch stays for the rest of the turn', () => {
@@ -239,6 +248,48 @@ describe('a reply that says nothing', () => {
       signal: { name: 'retries_spent', cause: 'empty_reply', used: 2 },
       phase: 'ending',
     });
+  });
+
+  const silent = (change: Parameters<typeof turn>[0]) =>
+    turn({ inbox: [], follows: 'results', tries: { empty: 2, emptyNudges: 1 }, ...change });
+
+  // Trap: an end that looks harmless would be a way around everybody who may object to one.
+  test.each<[name: string, state: TurnState, said: Partial<SampleOutcome & { kind: 'reply' }>, change: object]>([
+    [
+      'a required tool has not succeeded',
+      silent({ rules: { contract: { tools: ['push'], maxRetries: 1, baseMs: 7, maxMs: 7 } } }),
+      {},
+      { phase: { kind: 'resting', untilMs: T0 + 7, cause: 'contract' }, contract: { reruns: 1 } },
+    ],
+    ['todos are open', silent({ rules: { todoGate: 'on' } }), { openTodos: 1 }, { transition: 'todo_nudge' }],
+    ['hooks want to be asked', silent({}), { stopGate: true }, { phase: { kind: 'stop_gate' }, stopGate: { asks: 1 } }],
+    ['there is a token target', silent({ rules: { tokenTarget: 9_000 } }), {}, { transition: 'token_target' }],
+    [
+      'an answer has to fit a schema',
+      silent({ rules: { schema: 'asked' } }),
+      { structured: { verdict: 'invalid', results: 0 } },
+      { transition: 'structured_retry', reminders: ['structured_output'], answer: { retries: 1 } },
+    ],
+  ])('the end on it is looked at as any other: %s', (_name, state, said, change) => {
+    const next = after(state, reply({ empty: true, ...said }));
+    // Silence is no success: it gives no resample and no nudge back.
+    expect(next).toMatchObject({ ...change, tries: { empty: 2, emptyNudges: 1 } });
+  });
+
+  test('the stop gate passes it: the end still says that nothing was said', () => {
+    const asked = after(silent({}), reply({ empty: true, stopGate: true }));
+    expect(endOf(apply(asked, { kind: 'stop_gate_answered', verdict: { kind: 'pass' }, atMs: T0 }))).toMatchObject({
+      detail: 'final_answer',
+      signal: { name: 'retries_spent', cause: 'empty_reply' },
+    });
+  });
+
+  test('the result of a call that handed an answer in is a result, too', () => {
+    const handed = after(
+      turn({ inbox: [], rules: { schema: 'asked' } }),
+      reply({ structured: { verdict: 'invalid', results: 1 } }),
+    );
+    expect(after(handed, empty).follows).toBe('results');
   });
 
   test('somebody who wrote meanwhile is answered first', () => {

@@ -99,7 +99,7 @@ function drained(state: TurnState, inputs: number, outcome: SampleOutcome): Turn
     inbox: state.inbox.slice(inputs),
     unappendedResults: 0,
     reminders: [],
-    follows: inputs > 0 ? 'input' : state.follows,
+    follows: inputs > 0 ? 'input' : state.unappendedResults > 0 ? 'results' : state.follows,
     // Somebody has brought something new: the same calls may mean something else now.
     repeats: inputs > 0 ? NO_REPEATS : state.repeats,
   };

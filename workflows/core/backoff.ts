@@ -1,4 +1,5 @@
 import { type Patience, POLICY } from './policy.ts';
+import type { ProviderFailure } from './sample-outcome.ts';
 
 interface Asked {
   /** Attempts so far. */
@@ -14,4 +15,12 @@ export function backoffMs({ transportDelaysMs: delaysMs }: Patience, { used, ask
   const base = delaysMs[Math.min(used, delaysMs.length) - 1] ?? 0;
   const spread = base * (1 + POLICY.backoff.jitterShare * (2 * dice - 1));
   return Math.round(Math.max(spread, askedMs ?? 0));
+}
+
+/** What a 429 is waited for. A used-up quota is never asked again at once. */
+export function waitOf(
+  { rateLimitWaitMs }: Patience,
+  { afterMs, quota }: ProviderFailure & { kind: 'rate_limited' },
+): number {
+  return Math.max(afterMs ?? rateLimitWaitMs, quota ? rateLimitWaitMs : 0);
 }

@@ -1,5 +1,5 @@
 import type { CompactionCause, CompactOutcome } from './compact-outcome.ts';
-import { backoffMs } from './backoff.ts';
+import { backoffMs, waitOf } from './backoff.ts';
 import type { End } from './ends.ts';
 import { patienceOf, POLICY } from './policy.ts';
 import type { ProviderFailure } from './sample-outcome.ts';
@@ -76,8 +76,9 @@ export function afterSuccess(context: ContextTries): ContextTries {
 export function compacted(state: TurnState, outcome: CompactOutcome, dice: number): TurnState {
   if (state.phase.kind !== 'compacting') return state;
   const { cause } = state.phase;
+  const patience = patienceOf(state.rules);
   const backoff = (askedMs: number | null) =>
-    backoffMs(patienceOf(state.rules), { used: state.context.failed + 1, askedMs, dice });
+    Math.min(backoffMs(patience, { used: state.context.failed + 1, askedMs, dice }), patience.parkMaxMs);
   switch (outcome.kind) {
     case 'compacted':
       return shortened(state, cause, outcome);
@@ -94,9 +95,9 @@ export function compacted(state: TurnState, outcome: CompactOutcome, dice: numbe
     case 'overflow':
       return summaryOverflowed(withWindow(state, outcome), cause);
     case 'auth':
-      return tryAgain(state, cause, outcome.kind, patienceOf(state.rules).authDelaysMs[state.context.failed] ?? 0);
+      return tryAgain(state, cause, outcome.kind, patience.authDelaysMs[state.context.failed] ?? 0);
     case 'rate_limited':
-      return tryAgain(state, cause, outcome.kind, waitFor(state, outcome, backoff));
+      return tryAgain(state, cause, outcome.kind, backoff(waitOf(patience, outcome)));
     case 'server_error':
       if (outcome.final) return inVain(state, cause, outcome.kind);
       return tryAgain(state, cause, outcome.kind, backoff(null));
@@ -113,16 +114,6 @@ export function compacted(state: TurnState, outcome: CompactOutcome, dice: numbe
     case 'invalid_request':
       return inVain(state, cause, outcome.kind);
   }
-}
-
-function waitFor(
-  { rules }: TurnState,
-  failure: ProviderFailure & { kind: 'rate_limited' },
-  backoff: (askedMs: number) => number,
-): number {
-  const { rateLimitWaitMs, parkMaxMs } = patienceOf(rules);
-  const askedMs = Math.max(failure.afterMs ?? rateLimitWaitMs, failure.quota ? rateLimitWaitMs : 0);
-  return Math.min(backoff(askedMs), parkMaxMs);
 }
 
 function shortened(

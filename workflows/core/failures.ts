@@ -1,4 +1,4 @@
-import { backoffMs } from './backoff.ts';
+import { backoffMs, waitOf } from './backoff.ts';
 import { overflowed, tooLarge } from './compaction.ts';
 import type { End } from './ends.ts';
 import { patienceOf, POLICY } from './policy.ts';
@@ -9,7 +9,8 @@ import type { ProviderFailure } from './sample-outcome.ts';
 import type { Tries, TurnState } from './turn-state.ts';
 
 /** What follows from a provider failure: a rest with one budget spent, or the end that has its name. */
-export function afterFailure(state: TurnState, failure: ProviderFailure, dice: number): TurnState {
+export function afterFailure(given: TurnState, failure: ProviderFailure, dice: number): TurnState {
+  const state = failure.kind === 'overloaded' ? given : withoutRow(given);
   switch (failure.kind) {
     case 'transport':
     case 'stalled':
@@ -35,29 +36,47 @@ export function afterFailure(state: TurnState, failure: ProviderFailure, dice: n
   }
 }
 
+/** Overloads are in a row only if nothing else comes between them. */
+function withoutRow(state: TurnState): TurnState {
+  return state.tries.overloads === 0 ? state : { ...state, tries: { ...state.tries, overloads: 0 } };
+}
+
 function retryTransport(state: TurnState, failure: ProviderFailure, askedMs: number | null, dice: number): TurnState {
   const used = state.tries.transport + 1;
   const overloads = failure.kind === 'overloaded' ? state.tries.overloads + 1 : 0;
   const switched = switchModel(state, overloads);
   if (switched) return switched;
   const patience = patienceOf(state.rules);
+  if (askedMs !== null && askedMs > patience.rateLimitWaitMaxMs) {
+    return parked(state, failure, { waitMs: askedMs, used, overloads });
+  }
   if (used >= patience.transportAttempts) return retryTurn(state) ?? unavailable(state, failure, used);
   return resting(state, failure, backoffMs(patience, { used, askedMs, dice }), { transport: used, overloads });
 }
 
 function waitForRate(state: TurnState, failure: ProviderFailure & { kind: 'rate_limited' }): TurnState {
-  const { rateLimitAttempts, rateLimitWaitMs, rateLimitWaitMaxMs, parkMaxMs } = patienceOf(state.rules);
-  const waitMs = Math.max(failure.afterMs ?? rateLimitWaitMs, failure.quota ? rateLimitWaitMs : 0);
+  const patience = patienceOf(state.rules);
+  const waitMs = waitOf(patience, failure);
   const used = state.tries.rateLimit + 1;
-  if (failure.quota || waitMs > rateLimitWaitMaxMs) {
-    const parkedMs = state.tries.parkedMs + waitMs;
-    return parkedMs > parkMaxMs
-      ? unavailable(state, failure, used, waitMs)
-      : resting(state, failure, waitMs, { parkedMs });
-  }
-  return used > rateLimitAttempts
+  if (failure.quota || waitMs > patience.rateLimitWaitMaxMs)
+    return parked(state, failure, { waitMs, used, overloads: 0 });
+  return used > patience.rateLimitAttempts
     ? unavailable(state, failure, used, waitMs)
     : resting(state, failure, waitMs, { rateLimit: used });
+}
+
+interface Parking {
+  readonly waitMs: number;
+  readonly used: number;
+  readonly overloads: number;
+}
+
+/** Too long to be waited out by a try: time of its own, however often. */
+function parked(state: TurnState, failure: ProviderFailure, { waitMs, used, overloads }: Parking): TurnState {
+  const parkedMs = state.tries.parkedMs + waitMs;
+  return parkedMs > patienceOf(state.rules).parkMaxMs
+    ? unavailable(state, failure, used, waitMs)
+    : resting(state, failure, waitMs, { parkedMs, overloads });
 }
 
 function retryAuth(state: TurnState, failure: ProviderFailure & { kind: 'auth' }): TurnState {
@@ -100,19 +119,20 @@ function resting(state: TurnState, failure: ProviderFailure, forMs: number, trie
   return {
     ...state,
     phase: { kind: 'resting', untilMs: state.atMs + forMs, cause: failure.kind },
-    tries: { ...state.tries, overloads: 0, ...tries },
+    tries: { ...state.tries, ...tries },
   };
 }
 
-/** `waitMs`: what the provider asked for itself. */
+/** `waitMs`: what the provider asked for itself; a hint, so never an hour that no clock knows. */
 function unavailable(state: TurnState, failure: ProviderFailure, used: number, waitMs = 0): TurnState {
+  const resumeMs = Math.min(Math.max(waitMs, patienceOf(state.rules).resumeAfterMs), POLICY.resume.afterMaxMs);
   return ended(state, {
     reason: 'ERROR',
     detail: 'provider_unavailable',
     decidedBy: 'runtime',
     signal: { name: 'retries_spent', cause: failure.kind, used },
     phase: 'sampling',
-    resumeAtMs: state.atMs + Math.max(waitMs, patienceOf(state.rules).resumeAfterMs),
+    resumeAtMs: state.atMs + resumeMs,
   });
 }
 

@@ -66,6 +66,8 @@ export const POLICY = {
   session: { idleMs: 5_000, queueMax: 1_000, editLockMs: 300_000 },
   effects: { sends: 3, sendAgainAfterMs: 1_000, askLimitMs: 10_000, askAgainAfterMs: 250, askAgainMaxMs: 2_000 },
   lease: { holdMs: 30_000, renewEveryMs: 10_000, abortMarginMs: 5_000 },
+  /** The latest time that an end names for trying again. */
+  resume: { afterMaxMs: 366 * 86_400_000 },
   store: { insistMs: 60_000, againAfterMs: 250 },
   recovery: {
     everyMs: 15_000,
@@ -147,7 +149,7 @@ export interface Patience {
   readonly rateLimitAttempts: number;
   /** Wait for a 429 that does not say how long. */
   readonly rateLimitWaitMs: number;
-  /** A longer wait, or a quota, parks the turn. */
+  /** A longer wait that a 429 or an overload asks for, or a quota, parks the turn. */
   readonly rateLimitWaitMaxMs: number;
   /** Longest time that one sample may be parked. */
   readonly parkMaxMs: number;

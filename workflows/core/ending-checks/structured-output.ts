@@ -23,7 +23,7 @@ export const structuredOutput: Check = (state, end, reply) => {
   if (reply.structured?.verdict === 'cut') return { kind: 'passes', state: settledWithout(state, 'cut'), end };
   const { retries } = state.answer;
   if (retries >= POLICY.structuredOutput.retries)
-    return { kind: 'passes', state: settledWithout(state, 'invalid'), end };
+    return { kind: 'passes', state: settledWithout(state, reply.empty ? 'missing' : 'invalid'), end };
   const again = goingOn({ ...state, answer: { ...state.answer, retries: retries + 1 } }, 'structured_retry');
   // The result of a call of the tool tells the faults already.
   return { kind: 'goes_on', state: { ...again, reminders: reply.structured?.results ? [] : ['structured_output'] } };
@@ -41,7 +41,7 @@ export function askedAgain(state: TurnState): TurnState {
 }
 
 /** No valid answer comes any more; one that came before is kept. */
-export function settledWithout(state: TurnState, fault: AnswerFault): TurnState {
+function settledWithout(state: TurnState, fault: AnswerFault): TurnState {
   if (state.answer.schema === 'none') return state;
   return { ...state, answer: { ...state.answer, fault } };
 }

@@ -1,4 +1,4 @@
-import { settledWithout } from '../ending-checks/structured-output.ts';
+import { prepareEnd } from '../ending-checks/run-checks.ts';
 import { endOfReply } from '../endings.ts';
 import { ending, goingOn, resampling } from '../going-on.ts';
 import { POLICY } from '../policy.ts';
@@ -18,6 +18,7 @@ export function emptyReply(state: TurnState, reply: Reply): TurnState | null {
     const nudged = { ...state, reminders: ['empty_reply'] as const };
     return { ...goingOn(nudged, 'nudged_empty'), tries: { ...tries, emptyNudges: emptyNudges + 1 } };
   }
-  if (state.inbox.length > 0) return goingOn(state, 'input_arrived');
-  return ending(settledWithout(state, 'missing'), endOfReply(state, 'empty_answer'));
+  const next = prepareEnd(state, reply, 'empty_answer');
+  // Whoever objects is answered by a reply of its own, and silence has given no budget back; a message is a new matter.
+  return state.inbox.length > 0 ? next : { ...next, tries };
 }
