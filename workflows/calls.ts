@@ -1,5 +1,6 @@
 import { CancellationScope, condition, isCancellation, TemporalFailure } from '@temporalio/workflow';
 import { endingCall, startable } from './core/batch.ts';
+import type { WaitLook } from './core/gate.ts';
 import type { Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
 import type { Purpose, RunToolRequest, WaitRequest } from './core/requests.ts';
@@ -131,7 +132,7 @@ async function runWait(turn: Turn, { ordinal, runs }: CallRef): Promise<CallHear
     for (;;) {
       const seen = await store.lookAtWait({ ...request, interrupted: isInterrupted() });
       if (seen.agents) turn.record({ kind: 'agents_counted', agents: seen.agents });
-      if (seen.kind === 'over') return { ordinal, heard: { kind: 'call_finished', ordinal, status: seen.status } };
+      if (seen.kind === 'over') return { ordinal, heard: overOf(ordinal, seen) };
       turn.record({ kind: 'wait_seen', ordinal, wait: seen.wait, untilMs: seen.untilMs });
       const forMs = leftOf(seen.untilMs);
       const isOver = () => isInterrupted() || isAnswered(turn, ordinal);
@@ -144,6 +145,10 @@ async function runWait(turn: Turn, { ordinal, runs }: CallRef): Promise<CallHear
     const status = runs === 'child' ? await stopped(request) : 'stopped';
     return { ordinal, heard: { kind: 'call_finished', ordinal, status } };
   }
+}
+
+function overOf(ordinal: number, { status, stillRuns }: WaitLook & { kind: 'over' }): CallHeard['heard'] {
+  return { kind: 'call_finished', ordinal, status, ...(stillRuns && { stillRuns }) };
 }
 
 /** Its sub-agent is cancelled with the turn; one that has ended in that moment has a result. */

@@ -74,7 +74,9 @@ export async function lookAtAgents(
   const untilMs = plan.forMs === null ? null : await pinned(tx, at, Date.now() + plan.forMs);
   if (isOver || (untilMs !== null && untilMs <= Date.now())) {
     await takeEnds(tx, ended);
-    return await over(tx, at, 'ok', [...(isOver ? [] : ['The time is over.']), ...told(ended, running)].join('\n\n'));
+    if (isOver) return await over(tx, at, 'ok', told(ended, running).join('\n\n'));
+    const text = ['The time is over.', ...told(ended, running)].join('\n\n');
+    return { ...(await over(tx, at, 'ok', text)), stillRuns: true };
   }
   return {
     kind: 'waiting',

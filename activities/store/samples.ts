@@ -1,12 +1,12 @@
 import { and, asc, eq, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
-import type { StreamEnd } from '../../workflows/core/journal.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
-import { NO_USAGE, type ProviderFailure, type SampleOutcome, type Usage } from '../../workflows/core/sample-outcome.ts';
+import { NO_USAGE, type SampleOutcome, type Usage } from '../../workflows/core/sample-outcome.ts';
 import type { Db } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { type Fence, FenceRefused, readTurn } from './fence.ts';
 import { perDatabase } from './prepared.ts';
 import { call, delta, effect, type UndoState, usage } from './schema.ts';
+import { attemptDiscarded, streamEnded } from './stream-ended.ts';
 import { type Link } from './transcript.ts';
 import { commitTurn, isTold, type NewCall, type OpenedRequest, type TurnCommit } from './turn-commit.ts';
 import { lostUsage } from './usage.ts';
@@ -169,49 +169,6 @@ async function closeDiscarded(db: Db, closing: SampleClosing<{ readonly kind: st
       ...(closing.wasShown ? [attemptDiscarded(closing)] : []),
     ]);
   });
-}
-
-/** The stream layer's end row; `message`: cut by one that could not wait. */
-export function streamEnded(
-  at: Pick<SampleClosing, 'attempt' | 'step' | 'usage'> & { readonly fence: Pick<Fence, 'turn'> },
-  how: StreamEnd | 'message',
-  failure: ProviderFailure['kind'] | null,
-  message: string | null,
-  note: string | null = null,
-): NewEvent {
-  const reason = how === 'message' ? 'cancelled' : how;
-  const byModel = reason === 'stop' || reason === 'tool_calls' || reason === 'content_filter';
-  return {
-    key: `stream/${at.attempt}`,
-    turn: at.fence.turn,
-    event: {
-      kind: 'stream.ended',
-      layer: 'stream',
-      step: at.step,
-      attempt: at.attempt,
-      reason,
-      detail: failure,
-      decidedBy: byModel ? 'model' : reason === 'cancelled' ? 'user' : 'runtime',
-      signal: failure ?? how,
-      failure,
-      note,
-      message,
-      usage: at.usage,
-    },
-  };
-}
-
-/** Whoever showed the attempt's text takes it back. */
-export function attemptDiscarded({
-  attempt,
-  step,
-  fence,
-}: Pick<SampleClosing, 'attempt' | 'step'> & { readonly fence: Pick<Fence, 'turn'> }): NewEvent {
-  return {
-    key: `discarded/${attempt}`,
-    turn: fence.turn,
-    event: { kind: 'attempt.discarded', layer: 'stream', step, attempt },
-  };
 }
 
 export interface LostAttempt {

@@ -10,6 +10,7 @@ import { beating } from '../heartbeat.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { ModelResult } from '../model/port.ts';
 import type { NewEvent } from '../store/events.ts';
+import { cutBy } from '../store/cut-by.ts';
 import { enterRun } from '../store/fence.ts';
 import { newId } from '../store/ids.ts';
 import { type ReportBody, storeReports } from '../store/reports.ts';
@@ -81,7 +82,7 @@ async function ask(asking: Asking): Promise<CompactOutcome> {
   const { deps, request, plan, attempt, lostUsage } = asking;
   // A summary is nothing that anybody reads while it is written.
   const result = await sendRequest(deps, plan, () => {});
-  const link = result.kind === 'reply' ? await summaryLink(deps, plan, result.text) : null;
+  const link = isSummary(result) ? await summaryLink(deps, plan, result.text) : null;
   const usage = withCost(result.usage, plan.pricing);
   const outcome = toOutcome(plan, { link, result, usage: addUsage(usage, lostUsage) });
   const closing = {
@@ -93,7 +94,10 @@ async function ask(asking: Asking): Promise<CompactOutcome> {
     wasShown: false,
     calls: [],
   };
-  const events = [endOfStream(closing, result, null), ...compactedEvents(asking, outcome)];
+  // No message cuts a compaction.
+  const cause = result.kind === 'cut' ? await cutBy(deps.database.db, plan.owner.id) : null;
+  const ended = endOfStream(closing, result, null, cause?.kind === 'cancel' ? cause : null);
+  const events = [ended, ...compactedEvents(asking, outcome)];
   const kept = await closeRequest<CompactOutcome>(deps, plan, result, { ...closing, events });
   await tellCompacted(deps, plan, kept);
   return kept;
@@ -117,6 +121,11 @@ async function tell(deps: Deps, { owner }: CompactionPlan, { id, event, facts }:
   if (!deps.hooks.has(event)) return;
   await storeReports(deps.database.db, [{ id, body: { event, session: owner.session, turn: owner.id, facts } }]);
   deps.reporter.wake();
+}
+
+/** A refusal says nothing of what it would stand for. */
+function isSummary(result: ModelResult): result is ModelResult & { kind: 'reply' } {
+  return result.kind === 'reply' && result.finish !== 'content_filter';
 }
 
 /** The summary behind the head; nothing where the model wrote none. */

@@ -8,16 +8,17 @@ import { isAnswerCall, NOT_ALONE, type TakenAnswer } from '../answer/take-answer
 import type { Deps } from '../deps.ts';
 import { estimateMessage } from '../model/estimate.ts';
 import type { ModelReply, ModelResult } from '../model/port.ts';
+import type { CutBy } from '../store/cut-by.ts';
 import type { NewEvent } from '../store/events.ts';
 import { needsGate } from '../gate/judge.ts';
 import { effectKey, sha256 } from '../store/hash.ts';
-import { attemptDiscarded, type SampleClosing, streamEnded } from '../store/samples.ts';
+import type { SampleClosing } from '../store/samples.ts';
+import { attemptDiscarded, streamEnded } from '../store/stream-ended.ts';
 import type { NewCall } from '../store/turn-commit.ts';
 import { chainOn, type Link } from '../store/transcript.ts';
 import type { Tool } from '../tools/define-tool.ts';
 import { parseArguments } from '../tools/parse-arguments.ts';
 import { answeredRef, refOf } from './call-ref.ts';
-import type { CutBy } from './cut-by.ts';
 import { planOf } from './guards.ts';
 import type { SamplePlan } from './plan-sample.ts';
 
@@ -227,7 +228,7 @@ export function endOfStream(
         message,
       );
     case 'cut':
-      return streamEnded(closing, cause === 'message' ? 'message' : 'cancelled', null, message);
+      return streamEnded(closing, cause ?? { kind: 'cancel', decidedBy: 'user' }, null, message);
     case 'stalled':
       return streamEnded(closing, 'stalled', result.kind, null, result.note);
     case 'doom_loop':

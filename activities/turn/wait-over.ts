@@ -40,7 +40,7 @@ export async function over(
   status: CallStatus,
   text: string,
   before: readonly NewEvent[] = [],
-): Promise<WaitLook> {
+): Promise<WaitLook & { readonly kind: 'over' }> {
   const { text: result, blob } = await fitAndKeep(tx, owner.tenant, storable(text));
   await tx.update(call).set({ status, result, blob, note: null, finishedAt: new Date() }).where(eq(call.key, row.key));
   const report = callReport(hooks, { session: owner.session, turn: owner.id, call: row, status });

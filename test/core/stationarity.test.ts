@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { apply } from '../../workflows/core/apply.ts';
 import { nextStep } from '../../workflows/core/next-step.ts';
 import type { CallRef } from '../../workflows/core/tools.ts';
+import type { TurnEvent } from '../../workflows/core/turn-event.ts';
 import type { TurnState } from '../../workflows/core/turn-state.ts';
 import { endOf, ref, reply, T0, turn } from './fixtures.ts';
 
@@ -57,6 +58,24 @@ describe('what is no loop', () => {
     const broken = step(steps(7, {}), ...other);
     expect(broken.repeats.times).toBe(1);
     expect(step(broken, {}).repeats.times).toBe(1);
+  });
+
+  // Trap: looking in on a sub-agent each minute is no loop while it works.
+  test('a wait whose time was over before what it waits for, however often', () => {
+    const look = { runs: 'wait', tool: 'wait_agents' } as const;
+    const looked = (state: TurnState, stillRuns: boolean) => {
+      const events: TurnEvent[] = [
+        { kind: 'sampled', outcome: reply({ calls: [ref(0, look)] }), drained: 0, dice: 0.5, atMs: T0 },
+        { kind: 'call_started', ordinal: 0, atMs: T0 },
+        { kind: 'call_finished', ordinal: 0, status: 'ok', ...(stillRuns && { stillRuns }), atMs: T0 },
+        { kind: 'batch_returned', atMs: T0 },
+      ];
+      return events.reduce(apply, state);
+    };
+    const often = Array.from({ length: 20 }).reduce<TurnState>((state) => looked(state, true), turn({ inbox: [] }));
+    expect([often.step, often.repeats.times, often.reminders, endAt(often)]).toEqual([20, 0, [], null]);
+    const idle = Array.from({ length: 12 }).reduce<TurnState>((state) => looked(state, false), often);
+    expect(endAt(idle)).toMatchObject({ detail: 'no_progress' });
   });
 
   test('something new from a person resets it, also at the last moment', () => {

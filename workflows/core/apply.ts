@@ -55,7 +55,7 @@ export function apply(before: TurnState, event: TurnEvent): TurnState {
     case 'call_started':
       return withCall(state, event.ordinal, 'running');
     case 'call_finished':
-      return withCall(state, event.ordinal, event.status);
+      return withCall(state, event.ordinal, event.status, event.stillRuns);
     case 'outcome_asked':
       return outcomeAsked(state, event.ordinal, event);
     case 'outcome_heard':
@@ -197,9 +197,11 @@ function carriedReturned(state: TurnState, call: BatchCall): TurnState {
   return { ...withSucceeded(state, [call]), phase: { kind: 'ready' }, transition: 'carried_call' };
 }
 
-function withCall(state: TurnState, ordinal: number, to: 'running' | CallStatus): TurnState {
+function withCall(state: TurnState, ordinal: number, to: 'running' | CallStatus, stillRuns?: true): TurnState {
   return withCalls(state, (call) =>
-    call.ref.ordinal === ordinal && mayBecome(call.state, to) ? { ref: call.ref, state: to } : call,
+    call.ref.ordinal === ordinal && mayBecome(call.state, to)
+      ? { ref: call.ref, state: to, ...(stillRuns && { stillRuns }) }
+      : call,
   );
 }
 

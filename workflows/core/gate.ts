@@ -33,7 +33,8 @@ export type StopVerdict =
 /** How a waiting call stands: its row in the store is the one truth. */
 export type WaitLook = { readonly agents?: AgentsCount } & (
   | { readonly kind: 'waiting'; readonly wait: string; readonly untilMs: number }
-  | { readonly kind: 'over'; readonly status: CallStatus }
+  /** `stillRuns`: its time is over, and what it waits for is not. */
+  | { readonly kind: 'over'; readonly status: CallStatus; readonly stillRuns?: true }
 );
 
 /** Why the rest of a batch was stopped: a person's word, or nobody's in time. What the world does is never one. */

@@ -1,10 +1,11 @@
 import type { End } from './ends.ts';
 import { POLICY } from './policy.ts';
-import type { Repeats } from './turn-counters.ts';
+import { NO_REPEATS, type Repeats } from './turn-counters.ts';
 import type { BatchCall, TurnState } from './turn-state.ts';
 
-/** A batch has come back: the same as the one before counts on, another one begins anew. */
+/** A batch has come back: the same as the one before counts on, another one begins anew; a look at what still runs is none. */
 export function repeated(before: Repeats, calls: readonly BatchCall[]): Repeats {
+  if (calls.some((call) => 'stillRuns' in call)) return NO_REPEATS;
   const batch = hashOf(calls);
   return { batch, tier: tierOf(calls), times: batch === before.batch ? before.times + 1 : 1 };
 }

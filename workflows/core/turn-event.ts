@@ -24,7 +24,13 @@ export type TurnEvent = { readonly atMs: number } & (
   | { readonly kind: 'answer_arrived'; readonly approval: string }
   | { readonly kind: 'decided'; readonly ordinal: number; readonly decision: Decision }
   | { readonly kind: 'call_started'; readonly ordinal: number }
-  | { readonly kind: 'call_finished'; readonly ordinal: number; readonly status: CallStatus }
+  | {
+      readonly kind: 'call_finished';
+      readonly ordinal: number;
+      readonly status: CallStatus;
+      /** A wait whose time was over before what it waits for. */
+      readonly stillRuns?: true;
+    }
   /** Nobody knows what became of a call: a person is asked. */
   | { readonly kind: 'outcome_asked'; readonly ordinal: number; readonly approval: string; readonly untilMs: number }
   /** The person's word, or the hour at which it is too late, goes to the call. */

@@ -28,7 +28,7 @@ import type { TurnRules } from './turn-rules.ts';
  * person's decision, running, in doubt (it acted, and a person is to say what became of it), or how it came back.
  */
 export type BatchCall = { readonly ref: CallRef } & (
-  | { readonly state: 'queued' | 'running' | CallStatus }
+  | { readonly state: 'queued' | 'running' | CallStatus; readonly stillRuns?: true }
   | { readonly state: 'asking'; readonly approval: string; readonly untilMs: number }
   | { readonly state: 'waiting'; readonly approval: string; readonly untilMs: number }
   | { readonly state: 'in_doubt'; readonly approval: string; readonly untilMs: number }

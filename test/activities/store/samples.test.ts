@@ -1,12 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  closeLostAttempts,
-  closeSample,
-  openSample,
-  streamEnded,
-  UNKNOWN_USAGE,
-} from '../../../activities/store/samples.ts';
+import { closeLostAttempts, closeSample, openSample, UNKNOWN_USAGE } from '../../../activities/store/samples.ts';
+import { streamEnded } from '../../../activities/store/stream-ended.ts';
 import { call, commit, effect, input, turn, usage } from '../../../activities/store/schema.ts';
 import { NO_USAGE } from '../../../workflows/core/sample-outcome.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
