@@ -133,6 +133,27 @@ describe.concurrent('a sub-agent', () => {
     expect(await runs.cancel('other', child, { by: 'pat' })).toBeNull();
   });
 
+  // Trap: a dozen such looks would be taken for a loop, and end the turn while its sub-agent works.
+  it('that works on when the time of a wait is over: the wait says so, and counts as no repetition', async () => {
+    const stop = hold();
+    talk.on('take its time', () => paced(say('At last.'), { hold: stop }));
+    talk.on(
+      'lead and look in',
+      inSteps(
+        () => callTools([spawn('take its time', { background: true })]),
+        () => callTools([wait({ seconds: 1 })]),
+        () => say('It works still.'),
+      ),
+    );
+    const { session } = await at.submit('lead and look in');
+    expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
+    expect((await results(session))[1]).toBe(
+      `The time is over.\n\nStill running: ${agentSessionId(session, 1)} (small).`,
+    );
+    expect((await stateOf(session)).repeats).toEqual({ batch: null, tier: 'others', times: 0 });
+    stop.release();
+  });
+
   it('in the background: its id at once, and wait_agents tells its end, which is no message any more', async () => {
     const stop = hold();
     talk.on('take a while', () => paced(say('Slowly done.'), { hold: stop }));

@@ -240,6 +240,22 @@ describe.concurrent('a conversation that becomes too long', { timeout: PATIENCE_
     expect(events?.filter(({ timerStartedEventAttributes: timer }) => timer)).toHaveLength(2);
   });
 
+  // Trap: a refusal that stands for the conversation would be all that the model knows of it.
+  it('a refusal is no summary: asked for anew, under another key', async () => {
+    const written = [say('I can’t help with that.', { finish: 'content_filter' }), say('So far it is.')];
+    const play = working(7);
+    const { session, word } = await submit((request) =>
+      isSummary(request) ? (written.shift() ?? say('Written too often.')) : play(request),
+    );
+    expect(await ended(session)).toMatchObject({ endDetail: 'final_answer' });
+    const tries = requestsOf(word).filter(({ body }) => isSummary(body));
+    expect(new Set(tries.map(({ headers }) => headers['idempotency-key'])).size).toBe(2);
+    const summaries = (await at.transcript(session)).flatMap((each) => (each.kind === 'compaction' ? [each.text] : []));
+    expect(summaries.map((text) => [text.includes('So far it is.'), text.includes('help with that')])).toEqual([
+      [true, false],
+    ]);
+  });
+
   it('one that stays is not tried again on the same context; three in a row end the turn', async () => {
     const play = working(50);
     const { session, word } = await submit((request) =>

@@ -1,8 +1,9 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cutBy } from '../../../activities/store/cut-by.ts';
 import { closeLostAttempts, closeSample, openSample, UNKNOWN_USAGE } from '../../../activities/store/samples.ts';
 import { streamEnded } from '../../../activities/store/stream-ended.ts';
-import { call, commit, effect, input, turn, usage } from '../../../activities/store/schema.ts';
+import { call, cancel, commit, effect, input, turn, usage } from '../../../activities/store/schema.ts';
 import { NO_USAGE } from '../../../workflows/core/sample-outcome.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
 import {
@@ -17,6 +18,7 @@ import {
   replyOutcome,
   said,
   seedTurn,
+  send,
   TOKENS,
   USAGE,
   user,
@@ -71,6 +73,24 @@ test('usage that was never told is stored as unknown, never as zero; a part that
   await open(at.db, on, partly);
   await closeSample(at.db, closing(on, { ...partly, usage: { ...USAGE, complete: false, heldMicroUsd: 421 } }));
   expect(await usageOf(partly.attempt)).toMatchObject({ ...TOKENS, complete: false, costMicroUsd: 79 });
+});
+
+test('the end of a stream that was cut names who cancelled first; a message that could not wait is a user’s', async () => {
+  const seeded = await seedTurn(at.db);
+  const ended = async () => {
+    const last = closing(seeded);
+    const { event } = streamEnded(last, await cutBy(at.db, seeded.turn), null, null);
+    return event.kind === 'stream.ended' && [event.reason, event.decidedBy, event.signal].join(' ');
+  };
+  // By the engine alone.
+  expect(await ended()).toBe('cancelled user cancelled');
+  const urgent = await send(at.db, seeded.session, 'send_now');
+  await at.db.update(input).set({ status: 'forwarded', turn: seeded.turn }).where(eq(input.id, urgent));
+  expect(await ended()).toBe('cancelled user message');
+  for (const decidedBy of ['scheduler', 'user'] as const) {
+    await at.db.insert(cancel).values({ id: id(), turn: seeded.turn, by: 'b', decidedBy, detail: 'scheduler_cancel' });
+    expect(await ended()).toBe('cancelled scheduler cancelled');
+  }
 });
 
 // The turn hears of a lost attempt once, with the outcome of the next one: attempts of the same bytes share a key.
