@@ -1,6 +1,7 @@
 import { CancellationScope, condition, isCancellation, TemporalFailure } from '@temporalio/workflow';
 import { endingCall, startable } from './core/batch.ts';
 import type { WaitLook } from './core/gate.ts';
+import { absoluteEnd, withinTurn } from './core/limits.ts';
 import type { Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
 import type { Purpose, RunToolRequest, WaitRequest } from './core/requests.ts';
@@ -71,8 +72,9 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
       const came = await make(turn, call);
       if (typeof came === 'string') return { ordinal, heard: { kind: 'call_finished', ordinal, status: came } };
       turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs });
-      const forMs = leftOf(came.untilMs);
+      const forMs = leftOf(withinTurn(turn.state(), came.untilMs));
       await condition(() => isAnswered(turn, ordinal), forMs, { summary: `call ${ordinal} is in doubt` });
+      if (isTimeOver(turn)) return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'unknown' } };
       turn.record({ kind: 'outcome_heard', ordinal });
     }
   } catch (error) {
@@ -118,6 +120,11 @@ function leftOf(untilMs: number): number {
   return leftMs > 0 ? leftMs : POLICY.waits.skewMs;
 }
 
+/** The turn's absolute end is over: it waits for nobody any more. */
+function isTimeOver(turn: Turn): boolean {
+  return absoluteEnd(turn.state(), Date.now()) !== null;
+}
+
 /** What a call waits for has been answered. */
 function isAnswered(turn: Turn, ordinal: number): boolean {
   return callsNow(turn).some((call) => call.ref.ordinal === ordinal && 'untilMs' in call && call.untilMs === 0);
@@ -134,7 +141,10 @@ async function runWait(turn: Turn, { ordinal, runs }: CallRef): Promise<CallHear
       if (seen.agents) turn.record({ kind: 'agents_counted', agents: seen.agents });
       if (seen.kind === 'over') return { ordinal, heard: overOf(ordinal, seen) };
       turn.record({ kind: 'wait_seen', ordinal, wait: seen.wait, untilMs: seen.untilMs });
-      const forMs = leftOf(seen.untilMs);
+      // A sub-agent has the same absolute end, and its end is the result.
+      const isOwn = runs === 'wait';
+      if (isOwn && isTimeOver(turn)) return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'stopped' } };
+      const forMs = leftOf(isOwn ? withinTurn(turn.state(), seen.untilMs) : seen.untilMs);
       const isOver = () => isInterrupted() || isAnswered(turn, ordinal);
       await condition(isOver, forMs, { summary: `call ${ordinal} waits` });
     }

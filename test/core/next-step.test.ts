@@ -17,6 +17,12 @@ const gated = {
   fuse: null,
 } as const;
 
+const asking = {
+  kind: 'batch',
+  calls: [{ ref: ref(0), state: 'asking', approval: 'apr', untilMs: T0 + 500 }],
+  fuse: null,
+} as const;
+
 const cut = {
   kind: 'batch',
   calls: [
@@ -104,6 +110,36 @@ describe('the next step', () => {
       'a rest ends with the turn’s absolute end',
       turn({ phase: resting, limits: { notAfterMs: T0 + 20 } }),
       { kind: 'rest', forMs: 20 },
+    ],
+    [
+      'an approval is waited for until its time',
+      turn({ phase: asking }),
+      { kind: 'awaitDecision', ordinal: 0, approval: 'apr', forMs: 500 },
+    ],
+    // Trap: an approval may wait for days, and nobody is asked in the meantime whether a limit is reached.
+    [
+      'but no longer than to the turn’s absolute end',
+      turn({ phase: asking, limits: { notAfterMs: T0 + 20 } }),
+      { kind: 'awaitDecision', ordinal: 0, approval: 'apr', forMs: 20 },
+    ],
+    [
+      'which ends it, undecided as it is',
+      turn({ phase: asking, limits: { notAfterMs: T0 } }),
+      {
+        kind: 'finish',
+        end: {
+          reason: 'ABORTED',
+          detail: 'deadline',
+          decidedBy: 'runtime',
+          signal: { name: 'limit', limit: 'not_after', allowed: T0, used: T0 },
+          phase: 'gate',
+        },
+      },
+    ],
+    [
+      'an absolute end stops no call that runs',
+      turn({ phase: batch('running'), limits: { notAfterMs: T0 } }),
+      { kind: 'runTools' },
     ],
     [
       'an end that is decided finishes',

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
+import { signalSession } from '../../activities/engine/temporal-engine.ts';
+import { type NewJob, storeJob } from '../../activities/store/intake.ts';
+import type { StoredAgent } from '../../activities/store/schema.ts';
 import { defineTool } from '../../activities/tools/define-tool.ts';
 import { createRuns, type OpenApproval, type Runs } from '../../client/index.ts';
 import { callTools, type ChatRequest, countToolResults, lastUserText, type Reply, say } from '../../testing/index.ts';
@@ -55,6 +58,16 @@ async function open(session: string): Promise<OpenApproval> {
   );
 }
 
+/** An event is waited for, by an agent that no config has. */
+async function submitAs(agent: StoredAgent, workspace: NewJob['workspace']): Promise<string> {
+  const { database, temporal, taskQueue } = at.house;
+  const job = { tenant: 'default', key: 'absolute-end', fingerprint: 'f', ticket: null, sender: null, text: 'event' };
+  const stored = await storeJob(database.db, { ...job, agent, workspace });
+  if (stored.kind !== 'accepted') throw new Error(stored.kind);
+  await signalSession(temporal, taskQueue, stored.session);
+  return stored.session;
+}
+
 async function result(session: string): Promise<string | undefined> {
   const messages = await at.transcript(session);
   return messages.find((message) => message.kind === 'tool_result')?.text;
@@ -107,6 +120,26 @@ it('a time is waited for to its end', async () => {
   const { session } = await at.submit('time');
   expect(await at.ended(session)).toMatchObject({ endReason: 'COMPLETED' });
   expect(await result(session)).toBe('The time is over.');
+});
+
+// Trap: an absolute end that is only looked at before a sample is none for a turn that waits for a day.
+it('an absolute end cuts a wait short: ABORTED/deadline, and nothing can be answered any more', async () => {
+  const agent = at.house.catalogue.agent('tester');
+  const found = at.house.catalogue.workspace(undefined, 'absolute-end');
+  if (!agent || !found.ok) throw new Error('the house has no agent or workspace');
+  const notAfterMs = Date.now() + 6_000;
+  const session = await submitAs({ ...agent, limits: { ...agent.limits, notAfterMs } }, found.workspace);
+  const { id } = await open(session);
+  const end = await at.ended(session);
+  expect(end).toMatchObject({ endReason: 'ABORTED', endDetail: 'deadline', endDecidedBy: 'runtime', endStep: 1 });
+  expect(end.endSignal).toMatchObject({ name: 'limit', limit: 'not_after', allowed: notAfterMs });
+  expect(await result(session)).toBe(
+    'Stopped while it waited: the turn was stopped before what it waited for came. It had no effect.',
+  );
+  expect(await runs.answer('default', id, { answer: 'message', by: 'ci', text: 'Green.' })).toEqual({
+    kind: 'stale',
+    why: 'turn_ended',
+  });
 });
 
 it('what has not come in time ends the turn BLOCKED, and comes in as the next turn when it does', async () => {

@@ -17,9 +17,18 @@ export function limitReached(state: TurnState): End | null {
     return aborted(state, 'budget', 'usd', limits.maxMicroUsd / MICRO, microUsd / MICRO);
   if (reached(limits.maxRunningMs, state.runningMs))
     return aborted(state, 'deadline', 'running_ms', limits.maxRunningMs, state.runningMs);
-  if (reached(limits.notAfterMs, state.atMs))
-    return aborted(state, 'deadline', 'not_after', limits.notAfterMs, state.atMs);
-  return null;
+  return absoluteEnd(state, state.atMs);
+}
+
+/** The end of a turn whose absolute end is over, whatever it waits for. */
+export function absoluteEnd(state: TurnState, now: number): End | null {
+  const { notAfterMs } = state.limits;
+  return notAfterMs === null || now < notAfterMs ? null : aborted(state, 'deadline', 'not_after', notAfterMs, now);
+}
+
+/** Until when something may be waited for, ms since the epoch: its own time, or the turn's absolute end. */
+export function withinTurn({ limits }: TurnState, untilMs: number): number {
+  return Math.min(untilMs, limits.notAfterMs ?? Infinity);
 }
 
 function aborted(

@@ -1,7 +1,7 @@
 import { undecided, undoable } from './batch.ts';
 import type { CompactionCause } from './compact-outcome.ts';
 import type { End } from './ends.ts';
-import { limitReached } from './limits.ts';
+import { absoluteEnd, limitReached, withinTurn } from './limits.ts';
 import { mayRaise, outputCap } from './output-cap.ts';
 import { noProgress } from './stationarity.ts';
 import { POLICY } from './policy.ts';
@@ -53,11 +53,11 @@ export function nextStep(state: TurnState, now: number): Step {
     }
     case 'compaction_resting':
     case 'resting':
-      return { kind: 'rest', forMs: Math.max(0, Math.min(phase.untilMs, state.limits.notAfterMs ?? Infinity) - now) };
+      return { kind: 'rest', forMs: Math.max(0, withinTurn(state, phase.untilMs) - now) };
     case 'stop_gate':
       return { kind: 'stopGate', ...stopGateCount(state) };
     case 'batch':
-      return batchStep(phase.calls, now);
+      return batchStep(state, phase.calls, now);
   }
 }
 
@@ -69,12 +69,15 @@ function cleanUp({ end, atMs }: AskedEnd, phase: Phase, now: number): Step {
 }
 
 /** Calls are judged one after the other, in the model's order; only then do they run. */
-function batchStep(calls: readonly BatchCall[], now: number): Step {
+function batchStep(state: TurnState, calls: readonly BatchCall[], now: number): Step {
   const open = undecided(calls);
   if (!open) return { kind: 'runTools' };
   const { ordinal } = open.ref;
   if (open.state !== 'asking') return { kind: 'gate', ordinal };
-  return { kind: 'awaitDecision', ordinal, approval: open.approval, forMs: Math.max(0, open.untilMs - now) };
+  const end = absoluteEnd(state, now);
+  if (end) return { kind: 'finish', end };
+  const forMs = Math.max(0, withinTurn(state, open.untilMs) - now);
+  return { kind: 'awaitDecision', ordinal, approval: open.approval, forMs };
 }
 
 function sample(state: TurnState): Step {
