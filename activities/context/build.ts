@@ -1,7 +1,7 @@
 import { roomTokens } from '../../workflows/core/compaction.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import { estimateText, estimateTools } from '../model/estimate.ts';
-import type { Shown } from '../model/port.ts';
+import type { AnswerFormat, Shown } from '../model/port.ts';
 import { repairPairs } from '../model/repair-pairs.ts';
 import type { StoredAgent, StoredTool } from '../store/schema.ts';
 import type { Link } from '../store/transcript.ts';
@@ -25,6 +25,8 @@ export interface Frame {
   readonly agent: StoredAgent;
   readonly tools: readonly StoredTool[];
   readonly contextTokens: number;
+  /** The shape of the reply, where the provider is told it beside the tools. */
+  readonly answer?: AnswerFormat | null;
   /** Whether what does not fit may be compacted. */
   readonly mayCompact: boolean;
 }
@@ -50,10 +52,11 @@ const UNDER_PRESSURE: readonly Stage[] = [snip, microCompact, collapse];
  * trimmed the same way now, so that the beginning of a request stays the same bytes from step to step.
  */
 function trimmed(view: View, frame: Frame): { readonly messages: readonly Shown[]; readonly estimateTokens: number } {
-  const { contextTokens, tools } = frame;
+  const { contextTokens, tools, answer } = frame;
   const readers = new Set(tools.filter(({ effect }) => effect === 'none').map(({ name }) => name));
   const whole = { needTokens: 0, contextTokens, readers };
-  const fixed = estimateText(frame.agent.instructions) + estimateTools(tools);
+  const format = answer ? estimateText(JSON.stringify(answer.schema)) : 0;
+  const fixed = estimateText(frame.agent.instructions) + estimateTools(tools) + format;
   const builds = new KnownBuilds([view.root, contextTokens, fixed, ...readers].join(' '));
   const known = builds.newest(view.links);
   const kept = new Set<Shown>(view.links.slice(0, view.kept).map(({ body }) => body));

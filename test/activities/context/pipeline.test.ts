@@ -248,6 +248,18 @@ describe('a build', () => {
     expect(Math.abs(built.estimateTokens - estimate)).toBeLessThanOrEqual(15);
   });
 
+  // Trap: a large schema is sent with each request, in the tools or beside them, and nobody had room for it.
+  test('the format of an answer counts, as a tool that stands in for it does', () => {
+    const schema = { type: 'object', description: 'd'.repeat(100_000) };
+    const talk = linksOf([user('q')]);
+    const bare = buildContext(talk, frame);
+    const formatted = buildContext(talk, { ...frame, answer: { name: 'answer', schema } });
+    expect(formatted.estimateTokens - bare.estimateTokens).toBe(Math.ceil(JSON.stringify(schema).length / 4));
+    const narrow = { ...frame, contextTokens: 28_000 };
+    expect(buildContext(talk, narrow).fits).toBe(true);
+    expect(buildContext(talk, { ...narrow, answer: { name: 'answer', schema } }).fits).toBe(false);
+  });
+
   test('what a compaction kept was counted with all that is gone now: its count is not believed', () => {
     const bodies = [...wholeRounds(4), said('so', { measuredTokens: 27_000 })];
     const summary = { kind: 'compaction', text: 'sum', keptFrom: bodies.length, objective: '', todos: [] } as const;
