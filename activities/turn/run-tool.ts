@@ -5,6 +5,7 @@ import type { RunIdentity, RunToolRequest } from '../../workflows/core/requests.
 import type { CallStatus, OutcomeAsked } from '../../workflows/core/tools.ts';
 import type { Deps } from '../deps.ts';
 import { beating, isCancelRequested, lostSoFar } from '../heartbeat.ts';
+import { settleAnew } from '../recovery/settle-turn.ts';
 import { enterRun } from '../store/fence.ts';
 import { effectKey, sha256, storable } from '../store/hash.ts';
 import { ownerOf, type TurnOwner } from '../store/owners.ts';
@@ -19,6 +20,7 @@ import { callReport } from '../reports/call-report.ts';
 import { insist } from './insist.ts';
 import { CUT_TEXTS } from './results.ts';
 import { findTool } from './find-tool.ts';
+import { awaitDeath } from './prove-dead.ts';
 import { reopenCall } from './reopen-call.ts';
 import { confirmRun, knownRuns } from './runs.ts';
 import { attemptRun, isStopped, type ToolAttempt } from './tool-attempt.ts';
@@ -68,15 +70,31 @@ async function attemptCall(
     return row.call.status;
   }
   if (request.purpose === 'settle') return await store(deps, owner, row.call, STOPPED, null);
-  if (lostSoFar() >= POLICY.lostAttempts.ofOneCall) {
-    throw ApplicationFailure.nonRetryable('Too many attempts of one call were lost.', 'tool.attempts_lost');
-  }
   const found = await findTool(deps, row.call.tool);
   const parsed = found.ok ? parseArguments(found.tool, row.call.arguments) : found;
   if (!found.ok || !('args' in parsed)) return await refuse(deps, owner, row, 'text' in parsed ? parsed.text : '');
   const at: ToolAttempt = { ...mine, deps, owner, call: row.call, tool: found.tool, args: parsed.args };
+  if (lostSoFar() >= POLICY.lostAttempts.ofOneCall) return await giveUp(at, row.effect);
   const outcome = row.effect ? await runActing(at, request.fence, row.effect) : await runReader(at);
   return outcome === 'denied' || 'approval' in outcome ? outcome : await keep(at, outcome);
+}
+
+/**
+ * Its workers were lost again and again: it is not made any more. What the last of them did is found out first, as far
+ * as anybody can tell; where that is a result, the turn goes on with it.
+ */
+async function giveUp(at: ToolAttempt, effect: EffectRow | null): Promise<CallStatus> {
+  const { ofOneCall, whileSettling } = POLICY.lostAttempts;
+  const mayAsk = effect !== null && effect.state !== 'intended' && lostSoFar() < ofOneCall + whileSettling;
+  const status = mayAsk ? await settledStatus(at, effect) : null;
+  if (status === 'ok' || status === 'error') return status;
+  throw ApplicationFailure.nonRetryable('Too many attempts of one call were lost.', 'tool.attempts_lost');
+}
+
+async function settledStatus(at: ToolAttempt, effect: EffectRow): Promise<CallStatus | null> {
+  await awaitDeath(at, effect);
+  await settleAnew(at.deps, at.owner, effect, 'reconcile');
+  return (await storedCall(at.deps, effect.key)).call.status;
 }
 
 /** As it is to be made: one of an earlier turn was allowed since, and is opened again first. */

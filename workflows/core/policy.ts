@@ -15,7 +15,8 @@ export const POLICY = {
   cutCalls: { stepsInARow: 5 },
   /** Of our own code: what fails so often is not going to work. */
   faults: { attempts: 10 },
-  lostAttempts: { ofOneSample: 10, ofOneCall: 10 },
+  /** `whileSettling`: so many more, that only ask what became of the call. */
+  lostAttempts: { ofOneSample: 10, ofOneCall: 10, whileSettling: 3 },
   sample: {
     /** More than any tokenizer puts into its longest tokens, on average over a whole output. */
     charsPerTokenMax: 64,

@@ -2,7 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { asc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { ApplicationFailure } from '@temporalio/common';
+import type { ActivityInterceptorsFactory } from '@temporalio/worker';
 import { readBlob } from '../../../activities/store/blobs.ts';
+import { effectKey } from '../../../activities/store/hash.ts';
 import { call, effect } from '../../../activities/store/schema.ts';
 import {
   defineTool,
@@ -15,6 +18,7 @@ import { callTools, countToolResults, say } from '../../../testing/index.ts';
 import { conversations } from '../../support/conversations.ts';
 import { only } from '../../support/engine-facts.ts';
 import { type TestHouse, testHouse } from '../../support/test-house.ts';
+import { until } from '../../support/until.ts';
 
 /** What the tools of this file do in one conversation; each thing that happens is noted with its key. */
 interface World {
@@ -55,12 +59,31 @@ const tools = [
   tool('once', { effect: 'once', onUnknown: 'tell' }),
   tool('keyed', { effect: 'keyed', onUnknown: 'tell' }),
   tool('reader', { effect: 'none' }),
+  tool('dies', { effect: 'once', onUnknown: 'tell' }),
 ];
+
+/** The first attempt is lost while it acts; the engine calls the next one the eleventh. */
+const dying: ActivityInterceptorsFactory = (context) => ({
+  inbound: {
+    async execute(asked, next) {
+      const [request] = asked.args as [{ tool?: string; assistant: string; ordinal: number }];
+      if (context.info.activityType !== 'runTool' || request.tool !== 'dies') return await next(asked);
+      const { attempt } = context.info;
+      if (attempt > 1) Object.assign(context.info, { attempt: attempt + 9 });
+      const key = effectKey(request.assistant, request.ordinal).slice(0, 6);
+      const making = next(asked);
+      if (attempt > 1) return await making;
+      making.catch(() => {});
+      await until('it acts', () => Promise.resolve([...worlds.values()].some(({ log }) => log.includes(`run ${key}`))));
+      throw ApplicationFailure.retryable('its worker was lost');
+    },
+  },
+});
 const talk = conversations();
 let at: TestHouse;
 beforeAll(async () => {
   process.env.EFFECTS_TEST_TOKEN = 'test-effects-token';
-  at = await testHouse({ rules: talk.rules, tools });
+  at = await testHouse({ rules: talk.rules, tools, interceptors: dying });
 });
 afterAll(async () => {
   delete process.env.EFFECTS_TEST_TOKEN;
@@ -88,6 +111,8 @@ async function play(name: string, world: Omit<World, 'log'>) {
     log: log.map((line) => line.replace(/^run .*/, 'run')),
     keys: new Set(log.filter((line) => line.startsWith('run'))).size,
     call: row,
+    end: `${turn.endReason}/${turn.endDetail}`,
+    signal: turn.endSignal,
     state: ledger?.state,
     started: only(events, 'call.started').length,
     settled: only(events, 'effect.settled').map(({ as }) => as),
@@ -177,6 +202,34 @@ describe.concurrent('a call whose answer is lost', () => {
     const left = await play('once', { run: lost });
     expect(left).toMatchObject({ started: 1, settled: ['unknown'], state: 'unknown', call: { status: 'unknown' } });
     expect(left.log.filter((line) => line === 'run')).toHaveLength(1);
+  });
+});
+
+describe.concurrent('a call whose workers were lost ten times is not made any more', () => {
+  const run = (_n: number, { signal }: ToolContext) =>
+    new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped'))));
+
+  // Trap: what the last of them did would stay unasked, and a turn end that had its result.
+  it('and it happened: what was found is the result, and the turn goes on', async () => {
+    const left = await play('dies', { run, reconcile: () => ({ kind: 'done', result: done }) });
+    expect(left).toMatchObject({
+      log: ['run', 'ask'],
+      settled: ['settled_done'],
+      call: { status: 'ok', result: 'done' },
+      end: 'COMPLETED/final_answer',
+    });
+  });
+
+  it('and nobody can say: ERROR/tool_infrastructure, and the ledger knows that it is unknown', async () => {
+    const left = await play('dies', { run });
+    expect(left).toMatchObject({
+      log: ['run', 'ask'],
+      settled: ['unknown'],
+      state: 'unknown',
+      call: { status: 'unknown' },
+      end: 'ERROR/tool_infrastructure',
+      signal: { name: 'fault', type: 'tool.attempts_lost' },
+    });
   });
 });
 
