@@ -40,6 +40,16 @@ for (const [name, { spent, of }] of Object.entries(SPENDING)) {
   });
 }
 
+always('an absolute end is waited past by nothing', ({ steps }) => {
+  for (const { state, step } of steps) {
+    const { notAfterMs } = state.limits;
+    if (notAfterMs === null) continue;
+    if (step.kind === 'sample' || step.kind === 'compact') expect(state.atMs).toBeLessThan(notAfterMs);
+    if ('forMs' in step && step.kind !== 'undo')
+      expect(step.forMs).toBeLessThanOrEqual(Math.max(0, notAfterMs - state.atMs));
+  }
+});
+
 // Trap: a world that never comes to a limit proves nothing about it.
 test('turns of chance do run into each of these', () => {
   const seen = new Set<string>();
@@ -50,7 +60,7 @@ test('turns of chance do run into each of these', () => {
     }),
     { numRuns: 400 },
   );
-  expect([...seen]).toEqual(expect.arrayContaining(['steps', 'tokens', 'usd', 'running_ms']));
+  expect([...seen]).toEqual(expect.arrayContaining(['steps', 'tokens', 'usd', 'running_ms', 'not_after']));
 });
 
 /** Every counter of a recovery, by the budget that it belongs to. */

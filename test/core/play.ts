@@ -134,6 +134,7 @@ const budgets = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 4_000 }).map((maxTokens) => ({ ...AMPLE, maxTokens })) },
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 90_000 }).map((maxMicroUsd) => ({ ...AMPLE, maxMicroUsd })) },
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 60_000 }).map((maxRunningMs) => ({ ...AMPLE, maxRunningMs })) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 90_000 }).map((ms) => ({ ...AMPLE, notAfterMs: T0 + ms })) },
 );
 const verdicts = fc.constantFrom<NonNullable<Reply['structured']>[]>(
   { verdict: 'valid', results: 1 },

@@ -68,6 +68,18 @@ export const TROUBLES: Readonly<Record<string, Shown>> = {
   },
   '529 with Retry-After': { replies: [status(529, '', wait(300)), done], end: OK, rests: [300] },
   '503 with Retry-After': { replies: [status(503, '', { 'retry-after': '1' }), done], end: OK, rests: [1_000] },
+  // Longer than what is waited for in a step: it spends none of the three attempts.
+  '503 with a long wait parks, and goes on': {
+    replies: [...Array<Reply>(3).fill(status(503, '', wait(600))), done],
+    end: OK,
+    rests: [600, 600, 600],
+  },
+  '503 that parks for too long in all': {
+    replies: [status(503, '', wait(1_200))],
+    end: away('overloaded', 1),
+    rests: [1_200],
+    resumeMs: 90_000,
+  },
   'a third 429': {
     replies: [status(429, message('slow down'))],
     end: away('rate_limited', 3),
