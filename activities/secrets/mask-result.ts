@@ -1,9 +1,10 @@
+import { ANSWER_TOOL } from '../../workflows/core/ending-checks/structured-output.ts';
 import type { ModelListener, ModelPort, ModelRequest, ModelResult } from '../model/port.ts';
 import type { Masker } from './mask.ts';
 
 /**
  * What a model says, without secrets: while it streams, and whole. Arguments of calls stay as they are, since they are
- * what runs: a mask in them would be written into files.
+ * what runs: a mask in them would be written into files. An answer that is handed in by a call is said, not run.
  */
 export async function sampleMasked(
   port: ModelPort,
@@ -20,11 +21,14 @@ export async function sampleMasked(
     },
   });
   if ('note' in result) return { ...result, note: masker.text(result.note) };
-  const { text, reasoning, extra } = result;
+  const { text, reasoning, calls, extra } = result;
   return {
     ...result,
     text: masker.text(text),
     reasoning: masker.text(reasoning),
+    calls: calls.map((call) =>
+      call.name === ANSWER_TOOL ? { ...call, arguments: masker.text(call.arguments) } : call,
+    ),
     extra: maskedFields(masker, extra),
   };
 }

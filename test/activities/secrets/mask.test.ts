@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { ModelResult } from '../../../activities/model/port.ts';
 import { createMasker, secretsOf } from '../../../activities/secrets/mask.ts';
+import { sampleMasked } from '../../../activities/secrets/mask-result.ts';
+import { NO_TOKENS } from '../../../workflows/core/sample-outcome.ts';
 
 describe('what counts as a secret', () => {
   it.each([
@@ -115,5 +118,27 @@ describe('masking', () => {
     const stream = masker.stream();
     expect(stream.write(Buffer.from('plain abcd')).toString()).toBe('plain ');
     expect(stream.write(Buffer.from('!')).toString()).toBe('abcd!');
+  });
+});
+
+// Trap: the same answer as a text is masked, and leaves the house by the same doors.
+it('an answer that is handed in by a call is masked like one that is said; what runs stays as it is', async () => {
+  const call = (name: string) => ({ id: name, name, arguments: '{"note":"is abcdefgh"}' });
+  const result: ModelResult = {
+    kind: 'reply',
+    finish: 'tool_calls',
+    usage: NO_TOKENS,
+    text: '{"note":"is abcdefgh"}',
+    reasoning: '',
+    calls: [call('StructuredOutput'), call('write_file')],
+    extra: {},
+  };
+  const port = { sample: () => Promise.resolve(result) };
+  const request = {} as Parameters<typeof sampleMasked>[2];
+  const masked = await sampleMasked(port, masker, request, { signal: new AbortController().signal, onDelta: () => {} });
+  expect(masked).toEqual({
+    ...result,
+    text: '{"note":"is ***"}',
+    calls: [{ ...call('StructuredOutput'), arguments: '{"note":"is ***"}' }, call('write_file')],
   });
 });
