@@ -112,9 +112,11 @@ async function lookAround(goal: Goal, { upTo, afterTurn }: GoalStep & { kind: 'l
   if (more) goal.record({ kind: 'noticed' });
 }
 
-async function direct(goal: Goal, { round, limits }: GoalStep & { kind: 'direct' }): Promise<Heard> {
+async function direct(goal: Goal, step: GoalStep & { kind: 'direct' }): Promise<Heard> {
+  const { round, limits, afterTurn } = step;
   const { budget, spent, verdict } = goal.state();
-  const request = { goal: goal.id, round, limits, turns: budget.turns, turnsLeft: budget.turns - spent.turns, verdict };
+  const left = { limits, turns: budget.turns, turnsLeft: budget.turns - spent.turns };
+  const request = { goal: goal.id, round, ...left, afterTurn, verdict };
   const outcome = await goals.directGoal.executeWithOptions({ summary: `directive of round ${round}` }, [request]);
   return { kind: 'directed', round, outcome };
 }

@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { GoalUsage } from '../../workflows/core/goal/goal-event.ts';
 import { patienceOf, POLICY } from '../../workflows/core/policy.ts';
-import { addUsage, chargedMicroUsd, chargedTokens } from '../../workflows/core/usage.ts';
+import { chargedMicroUsd, chargedTokens } from '../../workflows/core/usage.ts';
 import { judgeAnswer } from '../answer/judge-answer.ts';
 import type { Deps } from '../deps.ts';
 import { nativeFormat } from '../model/native-format.ts';
@@ -14,7 +14,7 @@ import type { GoalPlace } from '../store/goals.ts';
 import { sha256 } from '../store/hash.ts';
 import { newId } from '../store/ids.ts';
 import type { OutputSchema, StoredAgent } from '../store/schema.ts';
-import { lostUsage } from '../store/usage.ts';
+import { usageOfSample } from '../store/usage.ts';
 import { insist } from '../turn/insist.ts';
 import { pricingOf, withCost } from '../turn/pricing.ts';
 
@@ -63,7 +63,8 @@ export async function askModel(deps: Deps, place: GoalPlace, question: Question)
   if (result.kind === 'cut')
     throw ApplicationFailure.retryable('This worker is going away; the judge is asked again.', 'attempt.given_up');
   if ('note' in result) deps.log.info({ goal: place.row.id, outcome: result.kind, note: result.note }, 'no verdict');
-  const used = addUsage(own, await lostUsage(db, question.key));
+  // This is asked for once a verdict that is kept, so it holds what no verdict came of.
+  const used = await usageOfSample(db, question.key);
   const usage = { tokens: chargedTokens(used), microUsd: chargedMicroUsd(used) };
   return { value: judged?.ok ? (judged.value as Record<string, unknown>) : null, usage };
 }

@@ -13,19 +13,21 @@ export interface DirectGoalRequest {
   readonly limits: RoundLimits;
   readonly turns: number;
   readonly turnsLeft: number;
+  /** Number of the last turn that was counted: `limits` knows of none after it. */
+  readonly afterTurn: number;
   readonly verdict: string | null;
 }
 
 /** Queues the directive of a round where the session is idle and no person waits, and wakes the session. */
 export async function directGoal(deps: Deps, request: DirectGoalRequest): Promise<'queued' | 'busy' | 'closed'> {
   const { db } = deps.database;
-  const { goal, round, limits, turns, turnsLeft } = request;
+  const { goal, round, limits, turns, turnsLeft, afterTurn } = request;
   const place = await goalPlace(db, goal);
   if (!place) return 'closed';
   const { session, objective } = place.row;
   const verdict = await verdictText(db, request.verdict);
   const text = directiveText({ objective, round, turns, turnsLeft, limits, verdict });
-  const outcome = await queueDirective(db, { goal, session, round, limits, text });
+  const outcome = await queueDirective(db, { goal, session, round, limits, afterTurn, text });
   if (outcome !== 'queued') return outcome;
   deps.notifier.moved(place.stream);
   await deps.engine.look(session);

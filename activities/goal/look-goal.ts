@@ -1,5 +1,5 @@
-import type { CameWake, EndedTurn } from '../../workflows/core/goal/goal-event.ts';
-import type { GoalState } from '../../workflows/core/goal/goal-state.ts';
+import type { EndedTurn } from '../../workflows/core/goal/goal-event.ts';
+import type { CameWake, GoalState } from '../../workflows/core/goal/goal-state.ts';
 import type { Deps } from '../deps.ts';
 import { type EndedRow, lookForGoal } from '../store/goal-look.ts';
 import { findGoal, goalPlace } from '../store/goals.ts';

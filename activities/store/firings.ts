@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, isNull, sql } from 'drizzle-orm';
+import { and, desc, eq, gte, isNull, ne, sql } from 'drizzle-orm';
 import type { Db, Tx } from './database.ts';
 import { agentOf } from './definitions.ts';
 import { storeGoal } from './goals.ts';
@@ -40,11 +40,12 @@ export async function fireTemplate(db: Db, id: string, slot: Date): Promise<stri
   });
 }
 
+/** What was itself covered covers nothing: where each firing is late, none would ever begin anything. */
 async function handledSince(tx: Tx, id: string, slot: Date): Promise<typeof goalFiring.$inferSelect | undefined> {
   const [row] = await tx
     .select()
     .from(goalFiring)
-    .where(and(eq(goalFiring.template, id), gte(goalFiring.createdAt, slot)))
+    .where(and(eq(goalFiring.template, id), ne(goalFiring.outcome, 'superseded'), gte(goalFiring.createdAt, slot)))
     .orderBy(desc(goalFiring.createdAt))
     .limit(1);
   return row;
@@ -88,7 +89,14 @@ export async function wakeBySchedule(db: Db, id: string, slot: Date): Promise<st
     const [covering] = await tx
       .select({ id: wake.key })
       .from(wake)
-      .where(and(eq(wake.goal, id), eq(wake.source, 'schedule'), gte(wake.createdAt, slot)))
+      .where(
+        and(
+          eq(wake.goal, id),
+          eq(wake.source, 'schedule'),
+          sql`${wake.outcome} is distinct from 'superseded'`,
+          gte(wake.createdAt, slot),
+        ),
+      )
       .orderBy(desc(wake.createdAt))
       .limit(1);
     const isCovered = covering !== undefined && covering.id !== key;

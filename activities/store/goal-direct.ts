@@ -1,32 +1,34 @@
-import { and, eq, isNull, notInArray, sql } from 'drizzle-orm';
+import { and, eq, gt, notInArray, sql } from 'drizzle-orm';
 import { BACKGROUND } from '../../workflows/core/inputs.ts';
 import type { RoundLimits } from '../../workflows/core/goal/goal-limits.ts';
 import type { Db, Tx } from './database.ts';
 import { recordEvents } from './events.ts';
 import { sha256 } from './hash.ts';
 import { insertInput } from './intake.ts';
-import { goalRound, input, session, turn } from './schema.ts';
+import { goal as goalTable, goalRound, input, session, turn } from './schema.ts';
 
 export interface Directive {
   readonly goal: string;
   readonly session: string;
   readonly round: number;
   readonly limits: RoundLimits;
+  /** Number of the last turn that the goal has counted. */
+  readonly afterTurn: number;
   readonly text: string;
 }
 
 /**
- * Queues the directive of a round, if the session is idle and nothing of a person waits there: one transaction,
- * one input a round whatever is repeated.
+ * Queues the directive of a round, if the session is idle, its ends are counted, and nothing of a person waits there:
+ * one transaction, one input a round whatever is repeated.
  */
 export async function queueDirective(db: Db, directive: Directive): Promise<'queued' | 'busy' | 'closed'> {
-  const { goal, session: owner, round, limits, text } = directive;
+  const { goal, session: owner, round, limits, afterTurn, text } = directive;
   return await db.transaction(async (tx) => {
     const [row] = await tx.select().from(session).where(eq(session.id, owner)).for('no key update');
     const before = await tx.$count(goalRound, and(eq(goalRound.goal, goal), eq(goalRound.round, round)));
     if (before > 0) return 'queued';
     if (!row || row.state !== 'open') return 'closed';
-    if (await isBusy(tx, owner)) return 'busy';
+    if (!(await isActive(tx, goal)) || (await isBusy(tx, owner, afterTurn))) return 'busy';
     const id = directiveId(goal, round);
     await insertInput(tx, { id, session: owner, kind: 'directive', text, sender: goal });
     await tx.insert(goalRound).values({ goal, round, input: id, limits });
@@ -45,9 +47,15 @@ export function directiveId(goal: string, round: number): string {
   return `in_${sha256('directive', goal, String(round)).slice(0, 32)}`;
 }
 
-async function isBusy(tx: Tx, owner: string): Promise<boolean> {
-  const open = await tx.$count(turn, and(eq(turn.session, owner), isNull(turn.endedAt)));
-  if (open > 0) return true;
+/** An attempt that was thought lost may come when the goal rests already. */
+async function isActive(tx: Tx, id: string): Promise<boolean> {
+  return (await tx.$count(goalTable, and(eq(goalTable.id, id), eq(goalTable.status, 'active')))) > 0;
+}
+
+/** A turn runs, or has ended and what it spent is not in the limits. */
+async function isBusy(tx: Tx, owner: string, afterTurn: number): Promise<boolean> {
+  const uncounted = await tx.$count(turn, and(eq(turn.session, owner), gt(turn.n, afterTurn)));
+  if (uncounted > 0) return true;
   // After a person's cancel background results wait for the next turn, so they keep none back.
   const waiting = and(eq(input.session, owner), eq(input.status, 'queued'), notInArray(input.kind, [...BACKGROUND]));
   return (await tx.$count(input, waiting)) > 0;

@@ -1,11 +1,11 @@
 import { and, asc, desc, eq, gt, inArray, isNotNull, isNull, ne, sql } from 'drizzle-orm';
-import type { CameWake, EndedTurn } from '../../workflows/core/goal/goal-event.ts';
+import type { EndedTurn } from '../../workflows/core/goal/goal-event.ts';
+import type { CameWake } from '../../workflows/core/goal/goal-state.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
-import { chargedMicroUsd, chargedTokens } from '../../workflows/core/usage.ts';
-import { NO_USAGE } from '../../workflows/core/sample-outcome.ts';
 import type { Db } from './database.ts';
 import { sha256 } from './hash.ts';
 import { approval, call, effect, goal, goalRound, input, outbox, turn, wake } from './schema.ts';
+import { billOf } from './turn-bill.ts';
 
 /** An ended turn of the goal's session; the claim and the reply still lie in the store. */
 export type EndedRow = Omit<EndedTurn, 'reply' | 'claim'> & {
@@ -53,15 +53,15 @@ async function endedTurns(db: Db, id: string, session: string, afterTurn: number
   if (ids.length === 0) return [];
   const [acted, waiting, claims] = await Promise.all([actedIn(db, ids), waitingIn(db, ids), claimsIn(db, ids)]);
   return rows.map(({ turn: row, round }) => {
-    const usage = row.endUsage ?? NO_USAGE;
+    const { tokens, microUsd, runningMs } = billOf(row);
     return {
       turn: row.id,
       n: row.n,
       round,
       end: { reason: row.endReason, detail: row.endDetail, decidedBy: row.endDecidedBy } as EndedTurn['end'],
       waitsFor: row.endReason === 'BLOCKED' && waiting.has(row.id) ? { on: 'answer' } : null,
-      usage: { tokens: chargedTokens(usage), microUsd: chargedMicroUsd(usage) },
-      runningMs: row.endRunningMs ?? (row.endedAt?.getTime() ?? 0) - row.openedAt.getTime(),
+      usage: { tokens, microUsd },
+      runningMs,
       acted: acted.has(row.id),
       head: row.head,
       claimed: claims.get(row.id) ?? null,
@@ -137,7 +137,8 @@ export async function untoldGoals(db: Db, most: number): Promise<string[]> {
       where acknowledged_at is null and receiver like 'goal:%' and created_at < ${late}
       union all
       select goal from pawl.wake where outcome is null and created_at < ${late}
-        and goal not in (select id from pawl.goal where state->>'pendingWake' = wake.id)
+        and not exists (select from pawl.goal
+          where id = wake.goal and state->'pendingWakes' @> jsonb_build_array(jsonb_build_object('id', wake.id)))
       union all
       select r.goal from pawl.goal_round r join pawl.input i on i.id = r.input join pawl.goal g on g.id = r.goal
       where g.status = 'active' and i.status in ('withdrawn', 'dropped_by_cancel', 'hook_blocked')

@@ -1,9 +1,10 @@
-import { and, eq } from 'drizzle-orm';
+import { and, eq, gt, ne } from 'drizzle-orm';
 import { least, type Limits } from '../../workflows/core/policy.ts';
 import type { RoundLimits } from '../../workflows/core/goal/goal-limits.ts';
 import type { TurnRules } from '../../workflows/core/turn-rules.ts';
 import type { Tx } from './database.ts';
-import { goal, goalRound, job, outbox } from './schema.ts';
+import { goal, goalRound, input, job, outbox, turn } from './schema.ts';
+import { billOf, type TurnBill } from './turn-bill.ts';
 
 /** What a goal makes of a turn of its session; null where the session has none that is open. */
 export interface GoalOfTurn {
@@ -33,9 +34,28 @@ export function rulesWith(rules: TurnRules, found: GoalOfTurn | null): TurnRules
 }
 
 /** A round may use what is left of the goal's budget, and no turn more than its agent may. */
-export async function limitsWith(tx: Tx, limits: Limits, input: string): Promise<Limits> {
-  const [round] = await tx.select({ limits: goalRound.limits }).from(goalRound).where(eq(goalRound.input, input));
-  return round ? narrowed(limits, round.limits) : limits;
+export async function limitsWith(tx: Tx, limits: Limits, directive: string): Promise<Limits> {
+  const [round] = await tx
+    .select({ limits: goalRound.limits, queuedAt: goalRound.createdAt, session: input.session })
+    .from(goalRound)
+    .innerJoin(input, eq(input.id, goalRound.input))
+    .where(eq(goalRound.input, directive));
+  if (!round) return limits;
+  const between = await tx
+    .select()
+    .from(turn)
+    .where(and(eq(turn.session, round.session), ne(turn.input, directive), gt(turn.endedAt, round.queuedAt)));
+  return narrowed(limits, between.map(billOf).reduce(without, round.limits));
+}
+
+/** People go before a directive that is queued, and what they have spent is not left any more. */
+function without(left: RoundLimits, { tokens, microUsd, runningMs }: TurnBill): RoundLimits {
+  const { maxTokens, maxMicroUsd, maxRunningMs } = left;
+  return {
+    maxTokens: Math.max(0, maxTokens - tokens),
+    maxMicroUsd: maxMicroUsd === null ? null : Math.max(0, maxMicroUsd - microUsd),
+    maxRunningMs: Math.max(0, maxRunningMs - runningMs),
+  };
 }
 
 function narrowed(limits: Limits, round: RoundLimits): Limits {

@@ -101,7 +101,7 @@ export async function goalPlace(db: Db, id: string): Promise<GoalPlace | null> {
   return found ?? null;
 }
 
-/** The reading copy follows the workflow. */
+/** The reading copy follows the workflow; an attempt that comes late does not set it back. */
 export async function copyState(tx: Tx, id: string, state: GoalState): Promise<void> {
   await tx
     .update(goal)
@@ -111,7 +111,7 @@ export async function copyState(tx: Tx, id: string, state: GoalState): Promise<v
       state: { ...state, facts: [] },
       changedAt: sql`clock_timestamp()`,
     })
-    .where(eq(goal.id, id));
+    .where(and(eq(goal.id, id), sql`(${goal.state}->>'nextFact')::integer <= ${state.nextFact}`));
 }
 
 export async function changeObjective(tx: Tx, id: string, objective: string): Promise<void> {

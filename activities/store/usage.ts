@@ -32,6 +32,12 @@ function familyOf(turn: string) {
   ) select turn from family`;
 }
 
+/** Everything that the attempts at one request have spent, also one that was answered and whose worker was lost then. */
+export async function usageOfSample(db: Db, sample: string): Promise<Usage> {
+  const [row] = await db.select({ sum: usageSum }).from(usage).where(eq(usage.sample, sample));
+  return row?.sum ?? NO_USAGE;
+}
+
 /** What the attempts before this one have spent that died and whose outcome nobody was told. */
 export async function lostUsage(db: Db, sample: string): Promise<Usage> {
   const told = sql`coalesce((select max(told.opened_at) from pawl.usage told

@@ -96,6 +96,8 @@ export const POLICY = {
     checks: { defaultLimitS: 300, mostLimitS: 3_600, most: 10, outputChars: 4_000, workspaceWaitMs: 3_600_000 },
     /** Wakes that one look takes in; the next one takes the others. */
     wakesAtOnce: 50,
+    /** Of different events, while the goal is at work. */
+    wakesRemembered: 20,
     objectiveChars: 32_000,
     /** How long it rests on what is away: the last one again and again. */
     wakeAfterMs: [300_000, 900_000, 3_600_000],

@@ -9,7 +9,16 @@ import { fireTemplate, roundOf, wakeBySchedule } from '../../../activities/store
 import { findGoal, storeGoal } from '../../../activities/store/goals.ts';
 import { contentHash } from '../../../activities/store/hash.ts';
 import { storeWake } from '../../../activities/store/wakes.ts';
-import { goal, goalFiring, goalTemplate, input, outbox, session, wake } from '../../../activities/store/schema.ts';
+import {
+  goal,
+  goalFiring,
+  goalTemplate,
+  input,
+  outbox,
+  session,
+  usage,
+  wake,
+} from '../../../activities/store/schema.ts';
 import { leftOf } from '../../../workflows/core/goal/goal-limits.ts';
 import type { GoalFact } from '../../../workflows/core/goal/goal-state.ts';
 import { DEFAULT_LIMITS } from '../../../workflows/core/policy.ts';
@@ -47,8 +56,19 @@ async function seedGoal(): Promise<{ readonly goal: string; readonly session: st
   return { goal: made, session: owner };
 }
 
-const direct = (own: { goal: string; session: string }, round = 1) =>
-  queueDirective(at.db, { ...own, round, limits: LEFT, text: `round ${round}` });
+const direct = (own: { goal: string; session: string }, round = 1, afterTurn = 0) =>
+  queueDirective(at.db, { ...own, round, limits: LEFT, afterTurn, text: `round ${round}` });
+/** A turn that has ended after one request and ten seconds. */
+async function seedTurnOf(owner: string, spent: Partial<typeof usage.$inferInsert>) {
+  const opened = await seedTurn(at.db, owner);
+  const { turn } = opened;
+  const request = { attempt: id('att'), sample: id('s'), session: owner, turn, step: 1, model: 'm' };
+  const closed = { complete: true, closedAt: new Date(), outcome: 'reply', worstMicroUsd: 500 };
+  await at.db.insert(usage).values({ ...request, outputCapTokens: 100, ...closed, ...spent });
+  await end(at.db, opened, COMPLETED, { runningMs: 10_000 });
+  return opened;
+}
+
 const holdSession = (owner: string) => sql`select 1 from pawl.session where id = ${owner} for update`;
 
 describe('a directive', () => {
@@ -71,8 +91,34 @@ describe('a directive', () => {
     const turn = await seedTurn(at.db, own.session);
     expect([turn.input, await direct(own)]).toEqual([prompt, 'busy']);
     await end(at.db, turn, COMPLETED);
-    expect(await direct(own)).toBe('queued');
-    expect(await direct(own, 2)).toBe('busy');
+    expect(await direct(own, 1, 1)).toBe('queued');
+    expect(await direct(own, 2, 1)).toBe('busy');
+  });
+
+  // What that turn has spent is not in its limits.
+  test('waits until the end before it is counted', async () => {
+    const own = await seedGoal();
+    await send(at.db, own.session, 'prompt');
+    await end(at.db, await seedTurn(at.db, own.session), COMPLETED);
+    expect([await direct(own, 1, 0), await direct(own, 1, 1)]).toEqual(['busy', 'queued']);
+  });
+
+  // Trap: an attempt that was thought lost comes when the goal has been told to rest.
+  test('is not queued for a goal that rests', async () => {
+    const own = await seedGoal();
+    await at.db.update(goal).set({ status: 'paused(user)' }).where(eq(goal.id, own.goal));
+    expect(await direct(own)).toBe('busy');
+  });
+
+  test('gives its turn less where a person goes before it', async () => {
+    const own = await seedGoal();
+    await direct(own);
+    await send(at.db, own.session, 'prompt');
+    const { turn } = await seedTurnOf(own.session, { inputTokens: 300, outputTokens: 100, costMicroUsd: 150 });
+    expect(turn).toBe(`${own.session}/1`);
+    const step = await next(at.db, own.session);
+    if (step.kind !== 'start') throw new Error(step.kind);
+    expect(step.turn.limits).toMatchObject({ maxTokens: 600, maxMicroUsd: 250, maxRunningMs: 50_000 });
   });
 
   test('is not queued into a session that is closed', async () => {
@@ -154,6 +200,27 @@ describe('what is told of a goal', () => {
       expect.objectContaining({ kind: 'goal.wake', outcome: 'recorded', why: 'paused(user)' }),
     ]);
     expect(await findGoal(at.db, own.goal)).toMatchObject({ objective: 'second', version: 2, status: 'paused(user)' });
+  });
+
+  test('is not set back by an attempt that comes late', async () => {
+    const own = await seedGoal();
+    const state = (await findGoal(at.db, own.goal))!.state;
+    const moved = (n: number, by: 'user' | 'refusal'): GoalFact => ({
+      n,
+      kind: 'moved',
+      to: { kind: 'paused', by },
+      cause: { name: 'created' },
+      decidedBy: 'user',
+      turn: null,
+    });
+    const paused = (by: 'user' | 'refusal', nextFact: number) => ({
+      ...state,
+      status: { kind: 'paused', by } as const,
+      nextFact,
+    });
+    await recordFacts(at.db, own, [moved(3, 'user')], paused('user', 4));
+    await recordFacts(at.db, own, [moved(2, 'refusal')], paused('refusal', 3));
+    expect((await findGoal(at.db, own.goal))?.status).toBe('paused(user)');
   });
 
   test('a verdict is kept once: who comes second gets the first one’s', async () => {
@@ -246,5 +313,30 @@ describe('firings', () => {
     for (const n of [1, 2, 2, 3]) await wakeBySchedule(at.db, own.goal, slot(n));
     const rows = await at.db.select().from(wake).where(eq(wake.goal, own.goal)).orderBy(wake.key);
     expect(rows.map(({ outcome }) => outcome)).toEqual([null, 'superseded', 'superseded']);
+  });
+
+  // Where each firing is late by more than its interval, each was covered by the one before, and none ever began.
+  test('those that are always late still begin rounds: what was covered covers nothing', async () => {
+    const template = await seedTemplate();
+    const own = await seedGoal();
+    const late = (n: number) => new Date(Date.UTC(2020, 0, 1, 3, n));
+    for (const n of [1, 2, 3, 4, 5]) {
+      await fireTemplate(at.db, template, late(n));
+      await wakeBySchedule(at.db, own.goal, late(n));
+      // Each is handled two and a half minutes after its time.
+      const handled = sql`${new Date(late(n).getTime() + 150_000)}`;
+      const firing = and(eq(goalFiring.template, template), eq(goalFiring.slot, late(n)));
+      await at.db.update(goalFiring).set({ createdAt: handled }).where(firing);
+      const key = `schedule/${late(n).toISOString()}`;
+      await at.db
+        .update(wake)
+        .set({ createdAt: handled })
+        .where(and(eq(wake.goal, own.goal), eq(wake.key, key)));
+      await at.db.update(goal).set({ isFinal: true }).where(eq(goal.template, template));
+    }
+    const expected = ['started', 'superseded', 'superseded', 'started', 'superseded'];
+    expect((await firings(template)).map(([outcome]) => outcome)).toEqual(expected);
+    const wakes = await at.db.select().from(wake).where(eq(wake.goal, own.goal)).orderBy(wake.key);
+    expect(wakes.map(({ outcome }) => (outcome === null ? 'started' : outcome))).toEqual(expected);
   });
 });

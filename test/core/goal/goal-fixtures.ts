@@ -1,7 +1,7 @@
 import type { End } from '../../../workflows/core/ends.ts';
 import { applyGoal } from '../../../workflows/core/goal/goal-apply.ts';
 import type { EndedTurn, GoalEvent } from '../../../workflows/core/goal/goal-event.ts';
-import type { GoalState } from '../../../workflows/core/goal/goal-state.ts';
+import type { CameWake, GoalState } from '../../../workflows/core/goal/goal-state.ts';
 import { openGoal } from '../../../workflows/core/goal/open-goal.ts';
 
 export const BUDGET = { turns: 50, tokens: 2_000_000, microUsd: null, runningMs: 86_400_000 } as const;
@@ -35,11 +35,11 @@ export function turn(n: number, change: Partial<EndedTurn> = {}): EndedTurn {
   };
 }
 
-export const looked = (turns: readonly EndedTurn[], wakes: readonly string[] = []): Untimed => ({
+export const looked = (turns: readonly EndedTurn[], wakes: readonly (string | CameWake)[] = []): Untimed => ({
   kind: 'looked',
   upTo: 0,
   turns,
-  wakes: wakes.map((id) => ({ id, event: null })),
+  wakes: wakes.map((wake) => (typeof wake === 'string' ? { id: wake, event: null } : wake)),
   withdrawn: null,
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { applyGoal } from '../../../workflows/core/goal/goal-apply.ts';
-import type { CameWake, EndedTurn, GoalEvent } from '../../../workflows/core/goal/goal-event.ts';
-import type { GoalFact, GoalState } from '../../../workflows/core/goal/goal-state.ts';
+import type { EndedTurn, GoalEvent } from '../../../workflows/core/goal/goal-event.ts';
+import type { CameWake, GoalFact, GoalState } from '../../../workflows/core/goal/goal-state.ts';
 import { nextGoalStep } from '../../../workflows/core/goal/goal-step.ts';
 import { nameOf } from '../../../workflows/core/goal/moving.ts';
 import { openGoal } from '../../../workflows/core/goal/open-goal.ts';

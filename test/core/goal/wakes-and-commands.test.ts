@@ -53,12 +53,32 @@ describe('a wake', () => {
     const paused = after(running(), wake('w1'), command('pause'), wake('w1'));
     expect(told(paused)).toEqual(['w1 recorded: paused(user)']);
     const busy = after(running(), wake('w1'), wake('w1'));
-    expect([busy.pendingWake, told(busy)]).toEqual(['w1', []]);
+    expect([busy.pendingWakes, told(busy)]).toEqual([[{ id: 'w1', event: null }], []]);
   });
 
   it('that was remembered is recorded where the goal ends meanwhile', () => {
     const state = after(running(), wake('w1'), command('cancel'));
     expect([nameOf(state.status), told(state)]).toEqual(['cancelled', ['w1 recorded: cancelled']]);
+  });
+
+  // A wake for one event, remembered, ended a wait for another; one for the right event was swallowed by it.
+  it('that was remembered ends a wait for its own event only; the first of each name is remembered', () => {
+    const claim = { kind: 'waiting', awaited: { on: 'event', event: 'ci', untilMs: null } } as const;
+    const named = (id: string, event: string) => ({ id, event });
+    const wakes = [named('w1', 'deploy'), named('w2', 'ci'), named('w3', 'ci')];
+    const busy = after(running(), looked([], wakes));
+    expect(told(busy)).toEqual(['w3 superseded: w2']);
+    const waits = after(quiet(busy), looked([turn(1, { claim })]), {
+      kind: 'checked',
+      outcome: 'none',
+      evidence: '',
+      verdict: null,
+    });
+    expect(told(waits)).toEqual(['w1 recorded: another_event', 'w2 fired: waiting(event)']);
+    const later = after(running(), looked([], [named('w1', 'ci'), named('w2', 'deploy'), 'w3']));
+    const blocked = after(quiet(later), looked([turn(1, { end: end('MAX_TOKENS', 'context_limit') })]));
+    expect(told(blocked)).toEqual(['w1 fired: blocked(context_limit)', 'w3 superseded: w1']);
+    expect(blocked.pendingWakes).toEqual([named('w2', 'deploy')]);
   });
 
   it('by another event leaves the wait as it is', () => {
@@ -100,6 +120,15 @@ describe('commands', () => {
     expect(refusalOf(state, { id: 'cancel', kind: 'cancel' })).toBeNull();
   });
 
+  // Nobody counted what such a round went on to spend.
+  it('cancel after a pause takes the round with it that still runs', () => {
+    const state = after(running(3), command('pause'), command('cancel'));
+    expect(state.facts).toContainEqual(
+      expect.objectContaining({ kind: 'turn_cancelled', command: 'cancel', round: 3 }),
+    );
+    expect(nameOf(state.status)).toBe('cancelled');
+  });
+
   it('a raised budget lets a limited goal go on; one that is still too small does not', () => {
     const limited = quiet(after({ ...OPENED, budget: { ...BUDGET, turns: 0 } }, { kind: 'limited' }));
     expect(nameOf(limited.status)).toBe('budget_limited(turns)');
@@ -123,7 +152,8 @@ test('a busy session is left to its people: no directive, until a turn ends or i
   const busy = after(OPENED, { kind: 'directed', round: 1, outcome: 'busy' });
   expect(nextGoalStep(busy, 0)).toEqual({ kind: 'await', untilMs: 30_000 });
   const again = after(busy, { kind: 'time', atMs: 30_000 });
-  expect(nextGoalStep(again, 30_000)).toMatchObject({ kind: 'direct', round: 1 });
+  expect(nextGoalStep(again, 30_000)).toMatchObject({ kind: 'look' });
+  expect(nextGoalStep(quiet(again), 30_000)).toMatchObject({ kind: 'direct', round: 1, afterTurn: 0 });
 });
 
 test('who takes the directive out of the queue pauses the goal', () => {

@@ -43,9 +43,11 @@ function isPausedByUser({ status }: GoalState): boolean {
   return status.kind === 'paused' && status.by === 'user';
 }
 
+/** A round may run on while the goal rests already; where none runs this finds nothing to cancel. */
 function cancellingTurn(state: GoalState, command: string): GoalState {
-  if (state.status.kind !== 'active' || state.status.doing.kind !== 'running') return state;
-  return withFact(state, { kind: 'turn_cancelled', command, round: state.status.doing.round });
+  const { status, rounds } = state;
+  const round = status.kind === 'active' && status.doing.kind === 'running' ? status.doing.round : rounds;
+  return withFact(state, { kind: 'turn_cancelled', command, round });
 }
 
 /** A budget that was raised lets the goal go on; one that was lowered is looked at before the next round. */

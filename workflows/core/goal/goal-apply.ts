@@ -1,11 +1,11 @@
 import { POLICY } from '../policy.ts';
 import { consequenceOf } from './after-turn.ts';
 import { commanded } from './commands.ts';
-import type { CameWake, EndedTurn, GoalEvent, GoalUsage } from './goal-event.ts';
+import type { EndedTurn, GoalEvent, GoalUsage } from './goal-event.ts';
 import { goalLimitReached } from './goal-limits.ts';
-import { type GoalState, isFinal } from './goal-state.ts';
+import { type CameWake, type GoalState, isFinal } from './goal-state.ts';
 import { beginJudging, checked, doubted, gated, judged } from './judging.ts';
-import { doing, due, moving, waking, withFact, woken } from './moving.ts';
+import { doing, due, moving, remembered, waking, withFact, woken } from './moving.ts';
 
 /** The goal after what it has heard. Looks at nothing else; says nothing twice. */
 export function applyGoal(before: GoalState, event: GoalEvent): GoalState {
@@ -168,17 +168,11 @@ function activeAgain(state: GoalState, cause: Parameters<typeof waking>[1]): Goa
   return state.status.kind === 'active' ? state : waking(state, cause, 'runtime');
 }
 
-function wakeCame(state: GoalState, { id, event }: CameWake): GoalState {
-  const { status } = state;
+function wakeCame(state: GoalState, wake: CameWake): GoalState {
   // A look that began before it was settled brings it once more.
-  if (state.pendingWake === id || state.facts.some((fact) => fact.kind === 'wake_settled' && fact.wake === id))
-    return state;
-  if (status.kind === 'waiting' && status.awaited.on === 'event' && event !== null && event !== status.awaited.event)
-    return withFact(state, { kind: 'wake_settled', wake: id, outcome: 'recorded', why: 'another_event' });
-  if (status.kind !== 'active') return woken(state, id);
-  // Due while it is at work: remembered, and one stands for all that come meanwhile.
-  if (state.pendingWake === null) return { ...state, pendingWake: id };
-  return withFact(state, { kind: 'wake_settled', wake: id, outcome: 'superseded', why: state.pendingWake });
+  const isSettled = state.facts.some((fact) => fact.kind === 'wake_settled' && fact.wake === wake.id);
+  if (isSettled || state.pendingWakes.some(({ id }) => id === wake.id)) return state;
+  return state.status.kind === 'active' ? remembered(state, wake) : woken(state, wake);
 }
 
 function timeCame(state: GoalState): GoalState {
@@ -192,7 +186,8 @@ function timeCame(state: GoalState): GoalState {
       return 'untilMs' in status && status.untilMs <= atMs ? waking(state, { name: 'time' }, 'scheduler') : state;
     case 'active':
       return status.doing.kind === 'yielding' && status.doing.againMs <= atMs
-        ? doing(state, { kind: 'due', notBeforeMs: atMs })
+        ? // The word of an end may have been lost: without a look it would yield to that turn for ever.
+          doing({ ...state, heard: state.heard + 1 }, { kind: 'due', notBeforeMs: atMs })
         : state;
     case 'blocked':
     case 'budget_limited':

@@ -1,5 +1,5 @@
 import type { End } from '../ends.ts';
-import type { AwaitedBy, Claim, GoalBudget } from './goal-state.ts';
+import type { AwaitedBy, CameWake, Claim, GoalBudget } from './goal-state.ts';
 
 /** What a request of a judge, or a turn, has used. */
 export interface GoalUsage {
@@ -22,12 +22,6 @@ export interface EndedTurn {
   readonly reply: string;
   readonly acted: boolean;
   readonly claim: Claim | null;
-}
-
-export interface CameWake {
-  readonly id: string;
-  /** Of an event by name: its hash. */
-  readonly event: string | null;
 }
 
 /** `unusable`: no answer that fits, after all that may be tried within one request. */

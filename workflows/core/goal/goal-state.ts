@@ -110,6 +110,12 @@ export const FRESH_BRAKES = (gapMs: number): Brakes => ({
   outages: 0,
 });
 
+export interface CameWake {
+  readonly id: string;
+  /** Of an event by name: its hash. */
+  readonly event: string | null;
+}
+
 /** Why a goal changed its status. */
 export type GoalCause =
   | { readonly name: 'turn_end'; readonly reason: End['reason']; readonly detail: End['detail'] }
@@ -156,8 +162,8 @@ export interface GoalState {
   readonly seenTurn: { readonly n: number; readonly turn: string } | null;
   readonly brakes: Brakes;
   readonly sceptics: number;
-  /** A wake that fell due while the goal was at work. */
-  readonly pendingWake: string | null;
+  /** Wakes that fell due while the goal was at work: the first one for each event. */
+  readonly pendingWakes: readonly CameWake[];
   /** The newest verdict, in the store: the next directive quotes it. */
   readonly verdict: string | null;
   readonly facts: readonly GoalFact[];

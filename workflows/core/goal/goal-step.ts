@@ -5,8 +5,8 @@ import type { GoalFact, GoalState, GoalStatus, Judging } from './goal-state.ts';
 export type GoalStep =
   | { readonly kind: 'record'; readonly facts: readonly GoalFact[] }
   | { readonly kind: 'look'; readonly upTo: number; readonly afterTurn: number }
-  /** Queue the directive of that round, if the session is idle and nobody waits there. */
-  | { readonly kind: 'direct'; readonly round: number; readonly limits: RoundLimits }
+  /** Queue the directive of that round, if the session is idle, nobody waits there, and its last end was looked at. */
+  | { readonly kind: 'direct'; readonly round: number; readonly limits: RoundLimits; readonly afterTurn: number }
   | { readonly kind: 'limited' }
   | { readonly kind: 'check' | 'stopGate'; readonly turn: string }
   /** `failures`: tries before it that brought no usable answer. */
@@ -42,7 +42,8 @@ function activeStep(state: GoalState, { doing }: GoalStatus & { readonly kind: '
     case 'due': {
       if (goalLimitReached(state)) return { kind: 'limited' };
       if (nowMs < doing.notBeforeMs) return { kind: 'await', untilMs: doing.notBeforeMs };
-      return { kind: 'direct', round: state.rounds + 1, limits: leftOf(state.budget, state.spent) };
+      const { budget, spent, seenTurn, rounds } = state;
+      return { kind: 'direct', round: rounds + 1, limits: leftOf(budget, spent), afterTurn: seenTurn?.n ?? 0 };
     }
     case 'yielding':
       return { kind: 'await', untilMs: doing.againMs };

@@ -1,6 +1,7 @@
 import type { Decider } from '../ends.ts';
 import { POLICY } from '../policy.ts';
 import {
+  type CameWake,
   type Doing,
   FRESH_BRAKES,
   type GoalCause,
@@ -20,7 +21,7 @@ export function withFact(state: GoalState, fact: NewFact): GoalState {
 export function moving(state: GoalState, to: GoalStatus, cause: GoalCause, decidedBy: Decider): GoalState {
   const moved = { ...withdrawing(state, to), status: to };
   const told = withFact(moved, { kind: 'moved', to, cause, decidedBy, turn: state.seenTurn?.turn ?? null });
-  return settlingWake(told);
+  return settlingWakes(told);
 }
 
 /** A round that waits in the queue is not wanted once the goal rests. */
@@ -61,21 +62,48 @@ function wakes(status: GoalStatus): boolean {
   }
 }
 
-/** A wake that was remembered while the goal was at work, as soon as it comes to rest. */
-function settlingWake(state: GoalState): GoalState {
-  const { pendingWake: wake, status } = state;
-  if (wake === null || status.kind === 'active') return state;
-  return woken({ ...state, pendingWake: null }, wake);
+/** Due while it is at work: one stands for all of the same event that come meanwhile, and one without a name for any. */
+export function remembered(state: GoalState, wake: CameWake): GoalState {
+  const { pendingWakes: known } = state;
+  const isFull = known.length >= POLICY.goal.wakesRemembered;
+  const standing = known.find(({ event }) => event === null || event === wake.event) ?? (isFull ? known[0] : undefined);
+  if (standing) return settled(state, wake, 'superseded', standing.id);
+  return { ...state, pendingWakes: [...known, wake] };
+}
+
+/** Those that were remembered, as soon as the goal comes to rest, until one of them makes it active again. */
+function settlingWakes(state: GoalState): GoalState {
+  const [wake, ...others] = state.pendingWakes;
+  if (wake === undefined || state.status.kind === 'active') return state;
+  return settlingWakes(woken({ ...state, pendingWakes: others }, wake));
 }
 
 /** A wake that found the goal at rest. */
-export function woken(state: GoalState, wake: string): GoalState {
+export function woken(state: GoalState, wake: CameWake): GoalState {
   const { status } = state;
-  if (!wakes(status)) {
-    return withFact(state, { kind: 'wake_settled', wake, outcome: 'recorded', why: nameOf(status) });
-  }
-  const fired = withFact(state, { kind: 'wake_settled', wake, outcome: 'fired', why: nameOf(status) });
-  return waking(fired, { name: 'wake', id: wake }, 'scheduler');
+  const { id, event } = wake;
+  if (status.kind === 'waiting' && status.awaited.on === 'event' && event !== null && event !== status.awaited.event)
+    return settled(state, wake, 'recorded', 'another_event');
+  if (!wakes(status)) return settled(state, wake, 'recorded', nameOf(status));
+  const fired = settled(state, wake, 'fired', nameOf(status));
+  return waking(standingFor(fired, wake), { name: 'wake', id }, 'scheduler');
+}
+
+/** It wakes for all that have no other name; a goal may wait next for the event of one that has. */
+function standingFor(state: GoalState, { id, event }: CameWake): GoalState {
+  const isCovered = (each: CameWake) => each.event === null || each.event === event;
+  const rest: GoalState = { ...state, pendingWakes: state.pendingWakes.filter((each) => !isCovered(each)) };
+  const covered = state.pendingWakes.filter(isCovered);
+  return covered.reduce((now, each) => settled(now, each, 'superseded', id), rest);
+}
+
+function settled(
+  state: GoalState,
+  { id: wake }: CameWake,
+  outcome: 'fired' | 'recorded' | 'superseded',
+  why: string,
+): GoalState {
+  return withFact(state, { kind: 'wake_settled', wake, outcome, why });
 }
 
 /** `paused(user)`: how a status is called in rows and answers. */

@@ -24,7 +24,7 @@ export function openGoal({ budget, sceptics, afterTurn, firstRound, atMs }: NewG
     seenTurn: afterTurn ?? null,
     brakes: FRESH_BRAKES(POLICY.goal.gapMinMs),
     sceptics,
-    pendingWake: null,
+    pendingWakes: [],
     verdict: null,
     facts: [],
     nextFact: 1,
