@@ -6,8 +6,9 @@ import { and, eq } from 'drizzle-orm';
 import { inject } from 'vitest';
 import { readEvents } from '../../activities/store/events.ts';
 import { event, turn } from '../../activities/store/schema.ts';
+import type { GoalWish } from '../../activities/store/goal-plan.ts';
 import { createRuns, type Runs } from '../../client/runs.ts';
-import { countToolResults, type Reply, type ScriptedProvider, startScriptedProvider } from '../../testing/index.ts';
+import { type ChatRequest, countToolResults, type Reply, type ScriptedProvider, startScriptedProvider } from '../../testing/index.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import { userTexts } from '../support/conversations.ts';
 import { until } from '../support/until.ts';
@@ -18,6 +19,9 @@ import type { Boundary } from './kill-at.ts';
 import { prepareFiles } from './scenario.ts';
 
 const LIMIT_MS = 90_000;
+
+/** A repeated request must get the same answer. */
+type Play = (request: ChatRequest) => Reply | undefined;
 
 /** One of many jobs; its name is its prompt and the folder of its files. */
 export interface Member {
@@ -44,7 +48,7 @@ export interface CrowdOptions {
  */
 export class Crowd {
   readonly #order: CrowdOrder;
-  readonly #plays: Map<string, readonly Reply[]>;
+  readonly #plays: Map<string, Play>;
   readonly #members: Member[] = [];
   readonly #workers = new Set<CrowdWorker>();
   #next: CrowdWorker | null = null;
@@ -53,11 +57,13 @@ export class Crowd {
   readonly runs: Runs;
 
   static async open({ forge, storeUrl = forge.url, temporalAddress }: CrowdOptions): Promise<Crowd> {
-    const plays = new Map<string, readonly Reply[]>();
+    const plays = new Map<string, Play>();
     const provider = await startScriptedProvider({
       expectKey: true,
       rules: (request) => {
-        const reply = plays.get(userTexts(request)[0] ?? '')?.[countToolResults(request)];
+        const said = userTexts(request).join('\n');
+        const [, play] = [...plays].find(([name]) => said.includes(name)) ?? [];
+        const reply = play?.(request);
         if (!reply) throw new Error('nobody wrote this step');
         return reply;
       },
@@ -82,7 +88,7 @@ export class Crowd {
 
   private constructor(
     order: CrowdOrder,
-    parts: Pick<Crowd, 'house' | 'provider'> & { readonly plays: Map<string, readonly Reply[]> },
+    parts: Pick<Crowd, 'house' | 'provider'> & { readonly plays: Map<string, Play> },
   ) {
     this.#order = order;
     this.#plays = parts.plays;
@@ -94,11 +100,24 @@ export class Crowd {
 
   /** Hands in one job more; `script` says what the model does in it, by the number of results it has seen. */
   async join(agent: CrowdAgent, script: (name: string) => readonly Reply[]): Promise<Member> {
+    return await this.#join(agent, (name) => {
+      const steps = script(name);
+      return (request) => steps[countToolResults(request)];
+    });
+  }
+
+  /** One that is done when its goal is; `play` says what the agent, its judge and the sceptics say. */
+  async joinGoal(play: Play, goal: GoalWish): Promise<Member> {
+    return await this.#join('alone', () => play, goal);
+  }
+
+  async #join(agent: CrowdAgent, playOf: (name: string) => Play, goal?: GoalWish): Promise<Member> {
     const name = `member-${randomBytes(5).toString('hex')}`;
     const workspace = join(this.#order.folder, 'workspaces', name);
     prepareFiles(workspace, false);
-    this.#plays.set(name, script(name));
-    const submitted = await this.runs.submit({ tenant: 'default', key: name, text: name, agent, workspace: name });
+    this.#plays.set(name, playOf(name));
+    const wanted = { tenant: 'default', key: name, text: name, agent, workspace: name };
+    const submitted = await this.runs.submit({ ...wanted, ...(goal ? { goal } : {}) });
     if (submitted.kind !== 'accepted') throw new Error(submitted.kind);
     const { job, session } = submitted;
     const member = { name, job, session, workspace, house: this.house, provider: this.provider };

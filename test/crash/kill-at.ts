@@ -43,6 +43,11 @@ const COMMITS = {
   stopGate: (text: string) => tells(text, 'stop_gate.answered'),
   closeReport: (text: string) => text.includes('"acknowledged_at"') && text.includes('"outbox"."id"'),
   rest: (text: string) => tells(text, 'driver.ended'),
+  directGoal: (text: string) => tells(text, 'input.accepted') && text.includes('"source":"directive"'),
+  openJudge: (text: string) =>
+    inserts(text, 'usage') && !tells(text, 'sample.started') && !tells(text, 'compaction.started'),
+  keepVerdict: (text: string) => tells(text, 'goal.judged'),
+  recordGoal: (text: string) => tells(text, 'goal.moved') || tells(text, 'goal.ended'),
 } as const;
 
 /** A boundary of one of several jobs: one of these texts is in it. */

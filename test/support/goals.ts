@@ -14,6 +14,8 @@ import { say, type ChatRequest, type Reply } from '../../testing/index.ts';
 import type { TestHouse } from './test-house.ts';
 import { until } from './until.ts';
 
+type At = Pick<TestHouse, 'house' | 'events'>;
+
 const BUDGET: GoalBudget = { turns: 10, tokens: 100_000, microUsd: null, runningMs: 3_600_000 };
 
 export interface TestGoal {
@@ -67,7 +69,7 @@ export async function beginGoal(at: TestHouse, objective: string, wishes: GoalWi
 }
 
 /** The goal's row once it has that status. */
-export async function goalIs(at: TestHouse, id: string, status: string, limitMs = 30_000) {
+export async function goalIs(at: At, id: string, status: string, limitMs = 30_000) {
   let seen = '';
   try {
     return await until(
@@ -84,14 +86,14 @@ export async function goalIs(at: TestHouse, id: string, status: string, limitMs 
   }
 }
 
-export async function liveState(at: TestHouse, id: string): Promise<GoalState> {
+export async function liveState(at: At, id: string): Promise<GoalState> {
   return await until(`goal ${id} answers`, () =>
     at.house.temporal.workflow.getHandle(goalWorkflowId(id)).query(goalState),
   );
 }
 
 /** Statuses as the event stream tells them, in their order. */
-export async function movesOf(at: TestHouse, { id, session: owner }: TestGoal): Promise<string[]> {
+export async function movesOf(at: At, { id, session: owner }: Pick<TestGoal, 'id' | 'session'>): Promise<string[]> {
   const events = (await at.events(owner)).map(({ event }) => event);
   return events.flatMap((event: JournalEvent) =>
     (event.kind === 'goal.moved' || event.kind === 'goal.ended') && event.goal === id
@@ -100,14 +102,14 @@ export async function movesOf(at: TestHouse, { id, session: owner }: TestGoal): 
   );
 }
 
-export async function foundOf(at: TestHouse, { id, session: owner }: TestGoal): Promise<string[]> {
+export async function foundOf(at: At, { id, session: owner }: Pick<TestGoal, 'id' | 'session'>): Promise<string[]> {
   const events = (await at.events(owner)).map(({ event }) => event);
   return events.flatMap((event) =>
     event.kind === 'goal.judged' && event.goal === id ? [`${event.source} ${event.found}`] : [],
   );
 }
 
-export async function roundsOf(at: TestHouse, id: string) {
+export async function roundsOf(at: At, id: string) {
   return await at.house.database.db
     .select({
       round: goalRound.round,
@@ -122,7 +124,7 @@ export async function roundsOf(at: TestHouse, id: string) {
     .orderBy(asc(goalRound.round));
 }
 
-export async function wakesOf(at: TestHouse, id: string) {
+export async function wakesOf(at: At, id: string) {
   return await at.house.database.db
     .select()
     .from(wake)
