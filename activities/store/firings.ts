@@ -93,7 +93,8 @@ export async function wakeBySchedule(db: Db, id: string, slot: Date): Promise<st
         and(
           eq(wake.goal, id),
           eq(wake.source, 'schedule'),
-          sql`${wake.outcome} is distinct from 'superseded'`,
+          // A wake that the goal remembers stands for others until it fires; one that only a firing covers does not.
+          sql`(${wake.outcome} is distinct from 'superseded' or ${wake.why} not like 'schedule/%')`,
           gte(wake.createdAt, slot),
         ),
       )

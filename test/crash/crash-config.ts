@@ -3,6 +3,7 @@ import type { Submission } from '../../client/submit.ts';
 import type { HookDefinition } from '../../worker/config/guards.ts';
 import { type Config, resolveConfig } from '../../worker/config/load.ts';
 import { SLOW_TOOLS, untilTold } from '../support/slow-tools.ts';
+import type { Patience } from '../../workflows/core/policy.ts';
 import type { Boundary } from './kill-at.ts';
 
 /** What a process of a crash test is told on its command line. */
@@ -17,6 +18,8 @@ export interface ProcessOrder {
   readonly hooks?: keyof typeof HOOKS;
   /** The model's window, where it is to become too small. */
   readonly contextTokens?: number;
+  /** How long it bears with a provider that is away. */
+  readonly patience?: Partial<Patience>;
 }
 
 /** What it says when it is ready. */
@@ -61,11 +64,11 @@ function hooksThatNote(folder: string): HookDefinition[] {
 
 /** The configuration that all processes of a run share. */
 export function crashConfig(order: Omit<ProcessOrder, 'dieAt'>): Config {
-  const { folder, taskQueue, providerUrl, servers, hooks } = order;
+  const { folder, taskQueue, providerUrl, servers, hooks, patience = {} } = order;
   const tools = ['read_file', 'write_file', 'edit_file', 'list_files', 'shell'];
   const limits = order.contextTokens ? { contextTokens: order.contextTokens, outputTokens: 1_000 } : {};
   const known = { model: 'scripted', provider: 'scripted', instructions: 'You are tested.' };
-  const agent = { name: 'tester', ...known, tools, limits, agents: ['tester'] };
+  const agent = { name: 'tester', ...known, tools, limits, patience, agents: ['tester'] };
   const asks = { name: 'asks', attended: true, permissions: { mode: 'default' as const } };
   const config = resolveConfig(
     {

@@ -15,6 +15,7 @@ import type { Submitted } from '../../client/submit.ts';
 import { type Hold, hold, lastUserText, type ScriptedProvider, startScriptedProvider } from '../../testing/index.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import { until } from '../support/until.ts';
+import type { Patience } from '../../workflows/core/policy.ts';
 import { compiledProgram } from './compiled.ts';
 import { crashConfig, type ProcessOrder, type ProcessReady, submissionOf } from './crash-config.ts';
 import type { Boundary } from './kill-at.ts';
@@ -64,6 +65,7 @@ export interface CrashOptions {
   readonly holdSampleAt?: number;
   readonly hooks?: NonNullable<ProcessOrder['hooks']>;
   readonly contextTokens?: number;
+  readonly patience?: Partial<Patience>;
 }
 
 export interface Child {
@@ -101,9 +103,9 @@ export class CrashRun {
     this.provider = provider.provider;
     this.held = holdSampleAt === undefined ? null : provider.hold(this.name, holdSampleAt);
     this.#own = servers === null;
-    const { hooks, contextTokens } = options;
+    const { hooks, contextTokens, patience = {} } = options;
     const providerUrl = this.provider.baseUrl;
-    const more = { ...(hooks ? { hooks } : {}), ...(contextTokens === undefined ? {} : { contextTokens }) };
+    const more = { patience, ...(hooks ? { hooks } : {}), ...(contextTokens === undefined ? {} : { contextTokens }) };
     this.#order = { folder: this.folder, taskQueue: this.name, providerUrl, servers, ...more };
     mkdirSync(join(this.folder, 'home'), { mode: 0o711 });
     symlinkSync(inject('bundleCache'), join(this.folder, 'home', 'cache'));

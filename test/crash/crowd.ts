@@ -8,7 +8,13 @@ import { readEvents } from '../../activities/store/events.ts';
 import { event, turn } from '../../activities/store/schema.ts';
 import type { GoalWish } from '../../activities/store/goal-plan.ts';
 import { createRuns, type Runs } from '../../client/runs.ts';
-import { type ChatRequest, countToolResults, type Reply, type ScriptedProvider, startScriptedProvider } from '../../testing/index.ts';
+import {
+  type ChatRequest,
+  countToolResults,
+  type Reply,
+  type ScriptedProvider,
+  startScriptedProvider,
+} from '../../testing/index.ts';
 import { type House, openHouse } from '../../worker/house.ts';
 import { userTexts } from '../support/conversations.ts';
 import { until } from '../support/until.ts';

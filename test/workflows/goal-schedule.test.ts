@@ -3,31 +3,19 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { scheduleIdOf } from '../../client/goal-schedules.ts';
 import { createRuns, type Runs } from '../../client/index.ts';
-import { callTools, type ChatRequest, say } from '../../testing/index.ts';
-import type { RunningWorker } from '../../worker/start-worker.ts';
-import { goalIs, roleOf, verdict, vote, wakesOf } from '../support/goals.ts';
+import { say } from '../../testing/index.ts';
+import { goalIs, roleOf, verdict, vote } from '../support/goals.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
 
 const TENANT = 'default';
-const CLAIM = { status: 'waiting', note: 'for the next day', event: 'day' };
-const waiting = (request: ChatRequest) =>
-  request.messages.at(-1)?.role === 'tool'
-    ? say(`Day ${request.messages.length}.`)
-    : callTools([{ name: 'update_goal', arguments: CLAIM }]);
 let at: TestHouse;
 let runs: Runs;
-let worker: RunningWorker;
 beforeAll(async () => {
   at = await testHouse({
-    worker: false,
     rules: (request) =>
-      request.messages.some(({ content }) => typeof content === 'string' && content.includes('WAIT each day.')) &&
-      roleOf(request) === 'agent'
-        ? waiting(request)
-        : { agent: say('Done.'), judge: verdict('candidate_complete'), sceptic: vote('approve') }[roleOf(request)],
+      ({ agent: say('Done.'), judge: verdict('candidate_complete'), sceptic: vote('approve') })[roleOf(request)],
   });
-  worker = await at.startWorker();
   const { database, temporal, taskQueue, catalogue, listener } = at.house;
   runs = createRuns({ database, temporal, taskQueue, catalogue, listener, engineLimitMs: 30_000 });
   mkdirSync(join(at.workspaces, 'nightly'), { recursive: true });
@@ -42,59 +30,6 @@ const recurring = async (key: string, schedule: NonNullable<Parameters<Runs['cre
   if (created.kind !== 'accepted') throw new Error(created.kind);
   return { id: created.goal, asked };
 };
-
-/** Ten days of a goal that is woken each day; a day is 2 s here, and as long as you like with GOAL_DAY_SECONDS. */
-const DAY_S = Number(process.env.GOAL_DAY_SECONDS ?? 2);
-
-it('ten days: no worker for two of them, paused for two: each day has one outcome', {
-  timeout: DAY_S * 15_000 + 60_000,
-}, async () => {
-  const first = await runs.submit({ tenant: TENANT, key: 'ten days', text: 'hello', workspace: 'nightly' });
-  if (first.kind !== 'accepted') throw new Error(first.kind);
-  await at.ended(first.session);
-  const created = await runs.createGoal({
-    tenant: TENANT,
-    key: 'ten days',
-    objective: 'WAIT each day.',
-    session: first.session,
-    schedule: { everySeconds: DAY_S },
-    budget: { turns: 100 },
-    by: 'a',
-  });
-  if (created.kind !== 'accepted') throw new Error(created.kind);
-  const { goal: id } = created;
-  const days = (n: number) =>
-    until(`day ${n}`, async () => ((await wakesOf(at, id)).length >= n ? true : null), DAY_S * n * 1_000 + 60_000);
-  await days(2);
-  await worker.stop();
-  const stoppedMs = Date.now();
-  // Its own time: what is to be missed is not told by anything.
-  await until('two days are over', () => Date.now() - stoppedMs > 2.5 * DAY_S * 1_000, DAY_S * 10_000);
-  worker = await at.startWorker();
-  await days(6);
-  await runs.orderGoal(TENANT, id, { kind: 'pause', by: 'a' });
-  const before = (await wakesOf(at, id)).length;
-  await days(before + 2);
-  await runs.orderGoal(TENANT, id, { kind: 'resume', by: 'a' });
-  await days(Math.max(10, before + 3));
-  await runs.orderGoal(TENANT, id, { kind: 'cancel', by: 'a' });
-  const wakes = await until('each has its outcome', async () => {
-    const rows = await wakesOf(at, id);
-    return rows.every(({ outcome }) => outcome !== null) ? rows : null;
-  });
-  const slots = wakes.map(({ key }) => Date.parse(key.replace('schedule/', ''))).toSorted((a, b) => a - b);
-  expect(slots).toEqual(slots.map((_, n) => slots[0]! + n * DAY_S * 1_000));
-  const count = (outcome: string) => wakes.filter((each) => each.outcome === outcome).length;
-  expect(count('fired')).toBeGreaterThanOrEqual(2);
-  expect(
-    wakes.filter(({ outcome, why }) => outcome === 'recorded' && why === 'paused(user)').length,
-  ).toBeGreaterThanOrEqual(1);
-  expect(count('fired') + count('recorded') + count('superseded')).toBe(wakes.length);
-  // A round for the start, for each wake that fired, and for the resume: a repeated one would be one more.
-  expect((await liveOrCopied(id)).rounds).toBeLessThanOrEqual(count('fired') + 2);
-});
-
-const liveOrCopied = async (id: string) => (await goalIs(at, id, 'cancelled')).state;
 
 describe.concurrent('a recurring goal', () => {
   it('fires each second: every firing has its outcome, each round its own goal, one at a time', {
