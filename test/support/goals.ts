@@ -11,6 +11,7 @@ import type { GoalBudget, GoalState } from '../../workflows/core/goal/goal-state
 import { goalState, goalWorkflowId } from '../../workflows/messages.ts';
 import type { JournalEvent } from '../../workflows/core/journal.ts';
 import { say, type ChatRequest, type Reply } from '../../testing/index.ts';
+import { userTexts } from './conversations.ts';
 import type { TestHouse } from './test-house.ts';
 import { until } from './until.ts';
 
@@ -138,6 +139,11 @@ export function roleOf(request: ChatRequest): 'agent' | 'judge' | 'sceptic' {
   const system = typeof said === 'string' ? said : '';
   if (system.startsWith('You judge whether')) return 'judge';
   return system.startsWith('A judge holds') ? 'sceptic' : 'agent';
+}
+
+/** The directives that a request still shows. */
+export function directives(request: ChatRequest): string[] {
+  return userTexts(request).filter((text) => text.startsWith('This is round'));
 }
 
 const NOTHING = { evidence: 'seen', gap: '', next_step: '', blocker: '', wait_until: '', wait_event: '' };

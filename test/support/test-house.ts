@@ -54,6 +54,8 @@ export interface TestHouseOptions extends ScriptedProviderOptions {
   readonly interceptors?: NonNullable<WorkerSettings['interceptors']>;
   /** Start a worker at once; true if left out. */
   readonly worker?: boolean;
+  /** An engine of its own, where that one is to be killed. */
+  readonly temporalAddress?: string;
 }
 
 /** Everything a user gets, on the run's shared servers: own database, own task queue, scripted provider. */
@@ -180,7 +182,7 @@ function testConfig(options: TestHouseOptions, baseUrl: string, folder: string, 
     ...config,
     home: join(folder, 'home'),
     workspaceRoot: join(folder, 'workspaces'),
-    temporalAddress: inject('temporalAddress'),
+    temporalAddress: options.temporalAddress ?? inject('temporalAddress'),
     databaseUrl,
   };
 }

@@ -5,6 +5,7 @@ import { createRuns, type Runs } from '../../client/index.ts';
 import { turn } from '../../activities/store/schema.ts';
 import {
   beginGoal,
+  directives,
   foundOf,
   goalIs,
   liveState,
@@ -58,7 +59,6 @@ const counting = (request: ChatRequest) =>
   say(
     `Said ${request.messages.filter(({ role }) => role === 'assistant').length + 1} of ${newestUserText(request).length}.`,
   );
-const directives = (request: ChatRequest) => userTexts(request).filter((text) => text.startsWith('This is round'));
 
 describe.concurrent('a goal', () => {
   it('is worked on in rounds until judge, sceptic and gate agree', async () => {
