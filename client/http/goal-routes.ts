@@ -13,7 +13,7 @@ import {
   WakeBody,
   WokenSchema,
 } from './goal-schemas.ts';
-import { json, problems } from './routes.ts';
+import { json, problems } from './parts.ts';
 import { SubmitHeaders } from './schemas.ts';
 import { WhySchema } from './why-schema.ts';
 

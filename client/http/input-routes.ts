@@ -1,10 +1,8 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import { MODES } from '../inputs.ts';
-import { PAGE } from '../read-jobs.ts';
-import { json, problems } from './routes.ts';
+import { BAD_BODY, body, By, Cursor, json, Limit, problems, Why } from './parts.ts';
 import { SessionPath } from './schemas.ts';
 
-const By = z.string().min(1).max(200).optional().openapi({ description: 'Who wants it; `api` if left out.' });
 const Id = z
   .string()
   .min(1)
@@ -16,8 +14,6 @@ const Text = z
   .max(1_000_000)
   .refine((text) => text.trim() !== '', 'the input has no text');
 const InputPath = z.object({ id: z.string().openapi({ param: { name: 'id', in: 'path' } }) });
-const Cursor = z.string().max(1_000).optional();
-const Limit = z.coerce.number().int().min(1).max(PAGE.max).optional();
 
 const Mode = z
   .enum(MODES)
@@ -30,7 +26,7 @@ const Mode = z
   });
 const SendBody = z.strictObject({ text: Text, mode: Mode, id: Id, by: By }).openapi('SendInput');
 const EditBody = z.strictObject({ text: Text, by: By }).openapi('EditInput');
-const WithdrawBody = z.strictObject({ by: By, why: z.string().max(2_000).optional() }).openapi('WithdrawInput');
+const WithdrawBody = z.strictObject({ by: By, why: Why }).openapi('WithdrawInput');
 const LockBody = z.strictObject({ by: By }).openapi('LockInput');
 
 const SentSchema = z
@@ -72,8 +68,6 @@ const ChangedSchema = z
   .openapi('ChangedInput');
 const LockedSchema = z.object({ until: z.iso.datetime() }).openapi('LockedInput');
 
-const body = <S extends z.ZodType>(schema: S) => ({ required: true, content: { 'application/json': { schema } } });
-
 export const sendRoute = createRoute({
   method: 'post',
   path: '/v1/sessions/{id}/inputs',
@@ -86,7 +80,7 @@ export const sendRoute = createRoute({
   responses: {
     201: json('It is queued', SentSchema),
     200: json('This id had brought it before', SentSchema),
-    ...problems(400, 404, 409, 413, 415, 422, 429),
+    ...problems(...BAD_BODY, 409, 429),
   },
 });
 
@@ -116,7 +110,7 @@ export const editInputRoute = createRoute({
   summary: 'Give an input that still waits another text',
   description: 'Lets go of your own lock. Refused once a turn has it, and while somebody else edits it.',
   request: { params: InputPath, body: body(EditBody) },
-  responses: { 200: json('It has that text', ChangedSchema), ...problems(400, 404, 409, 413, 415, 422) },
+  responses: { 200: json('It has that text', ChangedSchema), ...problems(...BAD_BODY, 409) },
 });
 
 export const withdrawRoute = createRoute({
@@ -125,7 +119,7 @@ export const withdrawRoute = createRoute({
   operationId: 'withdrawInput',
   summary: 'Take back an input that still waits',
   request: { params: InputPath, body: body(WithdrawBody) },
-  responses: { 200: json('It is withdrawn', ChangedSchema), ...problems(400, 404, 409, 413, 415, 422) },
+  responses: { 200: json('It is withdrawn', ChangedSchema), ...problems(...BAD_BODY, 409) },
 });
 
 export const lockRoute = createRoute({
@@ -135,7 +129,7 @@ export const lockRoute = createRoute({
   summary: 'Keep an input while you edit it',
   description: 'For 5 minutes turns pass it over and nobody else may change it; again: 5 minutes more.',
   request: { params: InputPath, body: body(LockBody) },
-  responses: { 200: json('It is yours until then', LockedSchema), ...problems(400, 404, 409, 413, 415, 422) },
+  responses: { 200: json('It is yours until then', LockedSchema), ...problems(...BAD_BODY, 409) },
 });
 
 export const unlockRoute = createRoute({
@@ -144,5 +138,5 @@ export const unlockRoute = createRoute({
   operationId: 'unlockInput',
   summary: 'Let go of your lock on an input',
   request: { params: InputPath, body: body(LockBody) },
-  responses: { 200: json('It may be taken', ChangedSchema), ...problems(400, 404, 409, 413, 415, 422) },
+  responses: { 200: json('It may be taken', ChangedSchema), ...problems(...BAD_BODY, 409) },
 });

@@ -1,5 +1,5 @@
-import { createRoute, type z } from '@hono/zod-openapi';
-import { ProblemSchema } from './problem.ts';
+import { createRoute } from '@hono/zod-openapi';
+import { body, json, problems } from './parts.ts';
 import {
   AnswerBody,
   AnsweredSchema,
@@ -26,19 +26,6 @@ import {
 } from './schemas.ts';
 import { WhySchema } from './why-schema.ts';
 
-export const json = <S extends z.ZodType>(description: string, schema: S) => ({
-  description,
-  content: { 'application/json': { schema } },
-});
-
-export const problems = (...statuses: readonly number[]) =>
-  Object.fromEntries(
-    [...statuses, 403, 500, 503].map((status) => [
-      status,
-      { description: 'A problem document', content: { 'application/problem+json': { schema: ProblemSchema } } },
-    ]),
-  );
-
 export const submitRoute = createRoute({
   method: 'post',
   path: '/v1/jobs',
@@ -47,7 +34,7 @@ export const submitRoute = createRoute({
   description: 'Answered only when the engine has accepted it. The same key with the same body is the same job.',
   request: {
     headers: SubmitHeaders,
-    body: { required: true, content: { 'application/json': { schema: SubmitBody } } },
+    body: body(SubmitBody),
   },
   responses: {
     201: json('The job is accepted', SubmittedSchema),
@@ -141,7 +128,7 @@ export const answerRoute = createRoute({
     'may be answered after its turn has ended INTERRUPTED: the ledger learns it, and a new turn goes on with it.',
   request: {
     params: ApprovalPath,
-    body: { required: true, content: { 'application/json': { schema: AnswerBody } } },
+    body: body(AnswerBody),
   },
   responses: { 200: json('The answer that stands', AnsweredSchema), ...problems(400, 404, 409, 413, 415, 422) },
 });
@@ -156,7 +143,7 @@ export const planRoute = createRoute({
     'that begin after it.',
   request: {
     params: SessionPath,
-    body: { required: true, content: { 'application/json': { schema: PlanBody } } },
+    body: body(PlanBody),
   },
   responses: { 200: json('How it stands now', PlanSchema), ...problems(400, 404, 413, 415, 422) },
 });
@@ -171,7 +158,7 @@ export const reportRoute = createRoute({
     'for the rest of the running turn. The same id again is the same event.',
   request: {
     params: EventPath,
-    body: { required: true, content: { 'application/json': { schema: ReportBody } } },
+    body: body(ReportBody),
   },
   responses: { 200: json('What it did', ReportedSchema), ...problems(400, 404, 409, 413, 415, 422) },
 });

@@ -1,14 +1,10 @@
 import { createRoute, z } from '@hono/zod-openapi';
-import { PAGE } from '../read-jobs.ts';
-import { json, problems } from './routes.ts';
+import { BAD_BODY, body, By, Cursor, json, Limit, problems, Why } from './parts.ts';
 import { SessionPath } from './schemas.ts';
 
-const By = z.string().min(1).max(200).optional().openapi({ description: 'Who wants it; `api` if left out.' });
-const Why = z.string().max(2_000).optional();
 const Title = z.string().max(500);
 const STATES = ['open', 'archived'] as const;
 const HASH = 'Hash of one of its messages (8 digits or more will do), or `start` for the empty conversation.';
-const Limit = z.coerce.number().int().min(1).max(PAGE.max).optional();
 
 const SessionSchema = z
   .object({
@@ -77,16 +73,13 @@ const ArchiveBody = z.strictObject({ archived: z.boolean(), by: By, why: Why }).
 const TitleSchema = z.object({ title: z.string() }).openapi('SessionTitle');
 const ArchivedSchema = z.object({ archived: z.boolean(), changed: z.boolean() }).openapi('ArchivedSession');
 
-const body = <S extends z.ZodType>(schema: S) => ({ required: true, content: { 'application/json': { schema } } });
-const BAD = [400, 404, 413, 415, 422] as const;
-
 export const sessionsRoute = createRoute({
   method: 'get',
   path: '/v1/sessions',
   operationId: 'listSessions',
   summary: 'Sessions, newest first',
   request: {
-    query: z.object({ cursor: z.string().max(1_000).optional(), limit: Limit, state: z.enum(STATES).optional() }),
+    query: z.object({ cursor: Cursor, limit: Limit, state: z.enum(STATES).optional() }),
   },
   responses: { 200: json('One page', SessionPage), ...problems(400) },
 });
@@ -127,7 +120,7 @@ export const forkRoute = createRoute({
   responses: {
     201: json('The new session', ForkedSchema),
     200: json('This id had brought it before', ForkedSchema),
-    ...problems(...BAD, 409),
+    ...problems(...BAD_BODY, 409),
   },
 });
 
@@ -140,7 +133,7 @@ export const rewindRoute = createRoute({
     'Nothing is deleted, and the world is not rewound: what calls behind that message did is told to the model. ' +
     'Refused while a turn is open.',
   request: { params: SessionPath, body: body(RewindBody) },
-  responses: { 200: json('The head that it has now', RewoundSchema), ...problems(...BAD, 409) },
+  responses: { 200: json('The head that it has now', RewoundSchema), ...problems(...BAD_BODY, 409) },
 });
 
 export const titleRoute = createRoute({
@@ -149,7 +142,7 @@ export const titleRoute = createRoute({
   operationId: 'renameSession',
   summary: 'Give a session another title',
   request: { params: SessionPath, body: body(TitleBody) },
-  responses: { 200: json('The title it has now', TitleSchema), ...problems(...BAD) },
+  responses: { 200: json('The title it has now', TitleSchema), ...problems(...BAD_BODY) },
 });
 
 export const archivedRoute = createRoute({
@@ -159,5 +152,5 @@ export const archivedRoute = createRoute({
   summary: 'Put a session into the archive, or take it out',
   description: 'An archived session takes no inputs, answers or events; it can be read and forked. It must be at rest.',
   request: { params: SessionPath, body: body(ArchiveBody) },
-  responses: { 200: json('How it stands now', ArchivedSchema), ...problems(...BAD, 409) },
+  responses: { 200: json('How it stands now', ArchivedSchema), ...problems(...BAD_BODY, 409) },
 });
