@@ -13,7 +13,7 @@ const NOT_OVERFLOW: readonly RegExp[] = [
 const OVERFLOW: readonly RegExp[] = [
   /context[_ ]length[_ ]exceeded/i,
   /maximum context length/i,
-  /\b(exceed\w*|greater than|larger than|longer than|beyond)\b.{0,60}\bcontext (window|size|length)\b/i,
+  /\b(exceed\w*|greater than|larger than|longer than|beyond)\b.{0,60}\bcontext (window|size|length|limit)\b/i,
   /\bcontext (window|size|length)\b.{0,40}\b(exceed|overflow|too (small|long))/i,
   /model_context_window_exceeded/i,
   /\b(prompt|input|request|conversation|messages?)\b.{0,20}\b(is|are) too long\b/i,
@@ -24,6 +24,12 @@ const OVERFLOW: readonly RegExp[] = [
   /\btoken limit exceeded\b/i,
   /\btoo many (input )?tokens\b/i,
   /\bprompt\b.{0,40}\bexceeds the limit of \d+/i,
+  /\b(prompt|input)\b.{0,40}\bexceeds (the )?max(imum)? (input |prompt )?length\b/i,
+  /\blonger than the maximum model length\b/i,
+  /\binputs?\W.{0,30}\bmust (have less|have fewer|be <=?)\W{0,3}(than )?\d+/i,
+  /\brange of input length\b/i,
+  /\btoken length exceeds?\b/i,
+  /\btokens_limit_reached\b/i,
 ];
 
 const IMAGE_REFUSED =
@@ -36,7 +42,8 @@ export function saysOverflow(text: string): boolean {
 }
 
 const WINDOW: readonly RegExp[] = [
-  /maximum (?:context|prompt) length (?:is|of)\D{0,20}([\d,]+)/i,
+  /\+\s*[\d,]+\s*>\s*([\d,]+)/,
+  /maximum (?:context|prompt|model) length (?:is|of)\D{0,20}([\d,]+)/i,
   /\bcontext (?:window|size|length)\b\D{0,40}([\d,]+)/i,
   />\s*([\d,]+)\s*(?:tokens? )?maximum/i,
   /\blimit:?(?: of)?\s+([\d,]+)/i,

@@ -26,6 +26,29 @@ describe('overflow, throttling or neither', () => {
     ['Anthropic', 400, error('prompt is too long: 210000 tokens > 200000 maximum'), window(200_000)],
     ['Gemini', 400, error('The input token count (1200000) exceeds the maximum number of tokens allowed'), OVERFLOW],
     ['llama.cpp', 500, error('the request exceeds the available context size'), OVERFLOW],
+    [
+      'Anthropic, input and output together',
+      400,
+      error('input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease input length'),
+      window(200_000),
+    ],
+    [
+      'vLLM, by the model',
+      400,
+      error('The decoder prompt (length 9000) is longer than the maximum model length of 8192.'),
+      window(8_192),
+    ],
+    ['TGI', 422, error('`inputs` must have less than 4096 tokens. Given: 5000'), OVERFLOW],
+    ['TGI, together', 422, error('`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000'), OVERFLOW],
+    ['Qwen', 400, error('Range of input length should be [1, 30720]'), OVERFLOW],
+    ['GLM', 400, error('Prompt exceeds max length', { code: '1261' }), OVERFLOW],
+    ['Moonshot', 400, error('Invalid request: total message token length exceed model limit'), OVERFLOW],
+    [
+      'GitHub Models',
+      413,
+      error('Request body too large for this model. Max size: 8000 tokens.', { code: 'tokens_limit_reached' }),
+      OVERFLOW,
+    ],
     ['nested in a string', 400, nested, window(262_144)],
     [
       'vLLM, no error object',
@@ -52,6 +75,8 @@ describe('overflow, throttling or neither', () => {
     ['an image', 400, error('image too large'), TOO_LARGE],
     ['an image over a limit', 400, error('The image exceeds the maximum size of 5 MB'), TOO_LARGE],
     ['an output cap', 400, error('max_tokens must be at most 4096'), refused(400)],
+    ['an output cap by its range', 400, error('Range of max_tokens should be [1, 8192]'), refused(400)],
+    ['a field that is too long', 400, error('string too long. Expected a maximum length of 1024'), refused(400)],
     // The request that is sent back holds the words of a user.
     ['words in an echoed request', 422, { detail: [{ msg: 'bad type', input: 'prompt is too long' }] }, refused(422)],
   ];
