@@ -13,6 +13,7 @@ beforeAll(async () => {
     others: [
       { name: 'no-raise', limits: { outputTokens: 100, raisedOutputTokens: 100 } },
       { name: 'small', limits: { outputTokens: 100, raisedOutputTokens: 800 } },
+      { name: 'bound', contract: { tools: ['write_file'], baseMs: 10 } },
     ],
   });
 });
@@ -126,6 +127,30 @@ describe.concurrent('a reply that says nothing', () => {
       'nudged_empty',
     ]);
     expect(await textOf(job)).toBeNull();
+  });
+
+  it('is no way around what has to be done: the contract is asked, too', async () => {
+    const write = { name: 'write_file', arguments: { path: 'a.txt', content: 'done' } };
+    talk.on('work, and forget', (request) => {
+      if (countToolResults(request) === 0) return callTools([{ name: 'list_files', arguments: {} }]);
+      if (countToolResults(request) > 1) return say('Now it is done.');
+      return newestUserText(request).startsWith('A tool that this task requires') ? callTools([write]) : nothing;
+    });
+    const { session } = await at.submit('work, and forget', { agent: 'bound' });
+    expect(await at.ended(session)).toMatchObject({
+      endReason: 'COMPLETED',
+      endContract: 'met',
+      endSignal: { name: 'model_stop' },
+    });
+    expect(await transitions(session)).toEqual([
+      'opened',
+      'tool_results',
+      'resampled_empty',
+      'resampled_empty',
+      'nudged_empty',
+      'contract_rerun',
+      'tool_results',
+    ]);
   });
 
   it('that promises calls and brings none is told so once; then its text is the answer', async () => {
