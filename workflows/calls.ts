@@ -74,7 +74,8 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
       turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs });
       const forMs = leftOf(withinTurn(turn.state(), came.untilMs));
       await condition(() => isAnswered(turn, ordinal), forMs, { summary: `call ${ordinal} is in doubt` });
-      if (isTimeOver(turn)) return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'unknown' } };
+      const isUnanswered = isTimeOver(turn) && !isAnswered(turn, ordinal);
+      if (isUnanswered) return { ordinal, heard: { kind: 'call_finished', ordinal, status: 'unknown' } };
       turn.record({ kind: 'outcome_heard', ordinal });
     }
   } catch (error) {
