@@ -244,7 +244,15 @@ describe('a compaction', () => {
 describe('too large', () => {
   const tooLarge = sampled({ kind: 'too_large', head: 'h0', usage: USAGE });
 
-  test('once more without the images, and the transcript says so; then the end', () => {
+  const end = (phase: 'sampling' | 'compacting') => ({
+    reason: 'ERROR',
+    detail: 'invalid_request',
+    decidedBy: 'runtime',
+    signal: { name: 'provider_answer', cause: 'too_large', status: 413 },
+    phase,
+  });
+
+  test('once more without the images, and the transcript says so; once more shorter; then the end', () => {
     const before = turn();
     const once = apply(before, tooLarge);
     expect(changed(before, once)).toEqual({
@@ -255,15 +263,28 @@ describe('too large', () => {
       context: { ...FRESH_CONTEXT, images: 'stripped' },
       transition: 'images_stripped',
     });
-    expect(endOf(apply(once, tooLarge))).toEqual({
-      reason: 'ERROR',
-      detail: 'invalid_request',
-      decidedBy: 'runtime',
-      signal: { name: 'provider_answer', cause: 'too_large', status: 413 },
-      phase: 'sampling',
+    const twice = apply(once, tooLarge);
+    expect(twice).toMatchObject({
+      phase: { kind: 'compacting', cause: 'too_large' },
+      context: { images: 'stripped', overflow: 'taken' },
     });
+    const shorter = apply(twice, compacted(short('s1')));
+    expect(shorter).toMatchObject({ phase: { kind: 'ready' }, transition: 'overflow_compacted' });
+    expect(endOf(apply(shorter, tooLarge))).toEqual(end('sampling'));
     // An empty reply is no success.
-    expect(endOf(apply(apply(once, sampled(reply({ empty: true }))), tooLarge))).toMatchObject({ reason: 'ERROR' });
+    expect(endOf(apply(apply(shorter, sampled(reply({ empty: true }))), tooLarge))).toEqual(end('sampling'));
+  });
+
+  test.each(['off', 'nothing', 'too_large'] as const)('what can’t be made shorter (%s) ends at once', (kind) => {
+    const twice = apply(apply(turn(), tooLarge), tooLarge);
+    const outcome = kind === 'too_large' ? { kind, usage: USAGE } : { kind };
+    expect(endOf(apply(twice, compacted(outcome)))).toEqual(end('compacting'));
+  });
+
+  test('nor is it made shorter where an overflow has done so already', () => {
+    const overflow = apply(turn(), sampled({ kind: 'overflow', head: 'h0', usage: USAGE }));
+    const shorter = apply(overflow, compacted(short('s1')));
+    expect(endOf(apply(apply(shorter, tooLarge), tooLarge))).toEqual(end('sampling'));
   });
 });
 

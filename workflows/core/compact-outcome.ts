@@ -1,7 +1,7 @@
 import type { ProviderFailure, Usage } from './sample-outcome.ts';
 
 /** Why a context is compacted: our own estimate, or the provider's word. */
-export type CompactionCause = 'window' | 'overflow';
+export type CompactionCause = 'window' | 'overflow' | 'too_large';
 
 /** What one `compact` activity came back with. */
 export type CompactOutcome =

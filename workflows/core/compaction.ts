@@ -46,16 +46,12 @@ function withWindow(state: TurnState, { windowTokens }: ProviderFailure & { kind
   return { ...state, limits: { ...state.limits, contextTokens: windowTokens } };
 }
 
-/** 413, or an image refused: once without the images, then the end that has its name. */
+/** 413, or an image refused: once without the images, then once shorter, then the end that has its name. */
 export function tooLarge(state: TurnState): TurnState {
   if (state.context.images === 'stripped') {
-    return ended(state, {
-      reason: 'ERROR',
-      detail: 'invalid_request',
-      decidedBy: 'runtime',
-      signal: { name: 'provider_answer', cause: 'too_large', status: 413 },
-      phase: 'sampling',
-    });
+    if (state.context.overflow === 'taken' || !mayCompact(state)) return ended(state, tooLargeEnd('sampling'));
+    const context = { ...state.context, overflow: 'taken' } as const;
+    return { ...state, phase: { kind: 'compacting', cause: 'too_large' }, context };
   }
   return {
     ...state,
@@ -131,7 +127,7 @@ function shortened(
     phase: { kind: 'ready' },
     resample: state.resample + 1,
     context: { ...state.context, failed: 0, shrinks: 0, brokenAt: null, ineffective },
-    transition: cause === 'overflow' ? 'overflow_compacted' : 'compacted',
+    transition: cause === 'window' ? 'compacted' : 'overflow_compacted',
   };
   return ineffective >= POLICY.compaction.ineffectiveInARow ? full(next, afterTokens, 'compacting') : next;
 }
@@ -170,6 +166,7 @@ function inVain(state: TurnState, cause: CompactionCause, why: CompactOutcome['k
   const ineffective = why === 'off' ? context.ineffective : context.ineffective + 1;
   const given = { ...context, failed: 0, shrinks: 0, brokenAt: state.head, ineffective };
   const next: TurnState = { ...state, context: given };
+  if (cause === 'too_large') return ended(next, tooLargeEnd('compacting'));
   if (cause === 'overflow' || ineffective >= POLICY.compaction.ineffectiveInARow) {
     const used = Math.max(context.failed, context.shrinks) + 1;
     return ended(next, contextEnd({ name: 'retries_spent', cause: `compaction_${why}`, used }, 'compacting'));
@@ -184,6 +181,11 @@ function full(state: TurnState, used: number, phase: 'sampling' | 'compacting' =
 
 function contextEnd(signal: End['signal'], phase: End['phase']): End {
   return { reason: 'MAX_TOKENS', detail: 'context_limit', decidedBy: 'runtime', signal, phase };
+}
+
+function tooLargeEnd(phase: End['phase']): End {
+  const signal = { name: 'provider_answer', cause: 'too_large', status: 413 } as const;
+  return { reason: 'ERROR', detail: 'invalid_request', decidedBy: 'runtime', signal, phase };
 }
 
 function ended(state: TurnState, end: End): TurnState {
