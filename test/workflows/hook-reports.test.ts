@@ -30,6 +30,7 @@ const CALLS: Readonly<Record<string, { name: string; arguments: unknown }>> = {
   works: { name: 'write_file', arguments: { path: 'a.txt', content: 'a' } },
   fails: { name: 'read_file', arguments: { path: 'not-there.txt' } },
   denied: { name: 'shell', arguments: { command: 'rm -rf /tmp/nothing' } },
+  leads: { name: 'spawn_agent', arguments: { agent: 'tester', prompt: 'helps' } },
   blocked: { name: 'report_blocked', arguments: { on: 'person', what: 'a key' } },
   'max steps': { name: 'list_files', arguments: {} },
 };
@@ -56,6 +57,7 @@ beforeAll(async () => {
     rules,
     agent: {
       tools: ['write_file', 'read_file', 'list_files', 'shell', 'report_blocked'],
+      agents: ['tester'],
       permissions: { mode: 'bypass', rules: [{ action: 'deny', tool: 'shell', argument: 'rm *' }] },
     },
     others: [{ name: 'one-step', limits: { maxSteps: 1 } }],
@@ -168,6 +170,22 @@ it.each<[string, HookEvent, string]>([
   await nothingLeft(session);
   const stops = of(session).filter((input) => input.event.startsWith('Stop'));
   expect(stops.map((input) => [input.event, input.detail])).toEqual([[event, detail]]);
+});
+
+it('a sub-agent is told of when it starts and when it has ended, to hooks of who started it', async () => {
+  mkdirSync(join(at.workspaces, 'leads'), { recursive: true });
+  const { session } = await at.submit('leads', { workspace: 'leads' });
+  await at.ended(session);
+  await toldOf(session, 'SessionEnd');
+  await toldOf(session, 'SubagentStart');
+  await toldOf(session, 'SubagentStop');
+  const [agent, turn] = [`${session}/agent/1`, `${session}/1`];
+  const facts = { session, turn, workspace: join(at.workspaces, 'leads'), agent, name: 'tester', mode: 'foreground' };
+  const ended = { reason: 'COMPLETED', detail: 'final_answer', decidedBy: 'model' };
+  expect(of(session).filter(({ event }) => event === 'SubagentStart' || event === 'SubagentStop')).toEqual([
+    { ...facts, event: 'SubagentStart', id: `agent_start/${agent}` },
+    { ...facts, ...ended, event: 'SubagentStop', id: `agent_stop/${agent}` },
+  ]);
 });
 
 it('a cancel is told as StopCancelled, with who and why', async () => {

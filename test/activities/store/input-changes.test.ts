@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { editInput, lockInput, unlockInput, withdrawInput } from '../../../activities/store/input-changes.ts';
+import { markDispatched } from '../../../activities/store/intake.ts';
 import { input, tenant } from '../../../activities/store/schema.ts';
 import type { InputStatus } from '../../../workflows/core/inputs.ts';
 import { POLICY } from '../../../workflows/core/policy.ts';
@@ -108,6 +109,20 @@ describe('an edit lock', () => {
     await set(prompt, { dispatchedAt: new Date() });
     await lockInput(at.db, by('bob', prompt));
     expect((await rowOf(prompt)).dispatchedAt).not.toBeNull();
+  });
+
+  // Trap: its sender's notice comes to the engine while somebody holds it; taken for told, no sweep would tell of it.
+  test('and is not taken for told while it is held', async () => {
+    const { session } = await waiting();
+    await next(at.db, session);
+    const [held, free] = [await send(at.db, session, 'steer'), await send(at.db, session, 'steer')];
+    await lockInput(at.db, by('bob', held));
+    await markDispatched(at.db, [held, free]);
+    expect((await rowOf(held)).dispatchedAt).toBeNull();
+    expect((await rowOf(free)).dispatchedAt).not.toBeNull();
+    await unlockInput(at.db, by('bob', held));
+    await markDispatched(at.db, [held]);
+    expect((await rowOf(held)).dispatchedAt).not.toBeNull();
   });
 });
 

@@ -1,7 +1,11 @@
 import { eq } from 'drizzle-orm';
+import type { Deps } from '../../../activities/deps.ts';
 import type { Db, Tx } from '../../../activities/store/database.ts';
 import { rootHash } from '../../../activities/store/hash.ts';
+import { readCall } from '../../../activities/store/ledger.ts';
+import { ownerOf } from '../../../activities/store/owners.ts';
 import { input, session, subAgent, turn } from '../../../activities/store/schema.ts';
+import type { Looking } from '../../../activities/turn/wait-over.ts';
 import { type AgentMode, agentSessionId } from '../../../workflows/core/agents.ts';
 import { id, seedCalls, type SeededTurn } from './seed.ts';
 
@@ -34,4 +38,16 @@ export async function startAgent(
     .insert(subAgent)
     .values({ session: own, parent: on.session, n, call, turn: on.turn, origin, name: 'tester', mode });
   return own;
+}
+
+/** A call of a turn as an activity looks at it. `listens`: which events hooks are told of. */
+export async function lookingAt(
+  db: Db,
+  on: SeededTurn,
+  key: string,
+  listens: (event: string) => boolean = () => false,
+): Promise<Looking> {
+  const row = (await readCall(db, key))!.call;
+  const request = { fence: on.fence, assistant: row.assistant, ordinal: row.ordinal, interrupted: false };
+  return { request, owner: await ownerOf(db, on.turn), row, hooks: { has: listens } as unknown as Deps['hooks'] };
 }

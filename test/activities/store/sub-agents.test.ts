@@ -1,22 +1,21 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { lookAtAgent, lookAtAgents } from '../../../activities/agents/look.ts';
-import type { Deps } from '../../../activities/deps.ts';
 import { readBlob } from '../../../activities/store/blobs.ts';
 import type { Tx } from '../../../activities/store/database.ts';
 import { lockTurn } from '../../../activities/store/fence.ts';
-import { storeCancel } from '../../../activities/store/intake.ts';
+import { storeCancel, storeInput } from '../../../activities/store/intake.ts';
 import { readCall } from '../../../activities/store/ledger.ts';
-import { ownerOf } from '../../../activities/store/owners.ts';
-import { cancel, input, subAgent } from '../../../activities/store/schema.ts';
+import { setPlan } from '../../../activities/store/plan.ts';
+import { advance } from '../../../activities/store/queue.ts';
+import { cancel, input, session, subAgent } from '../../../activities/store/schema.ts';
 import { markFamily } from '../../../activities/store/sub-agents.ts';
-import type { Looking } from '../../../activities/turn/wait-over.ts';
 import { POLICY } from '../../../workflows/core/policy.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
 import { until } from '../../support/until.ts';
 import { asked, CANCELLED, COMPLETED, end, row } from './ending.ts';
-import { seedAgents, startAgent } from './seed-agents.ts';
-import { AGENT, seedCalls, seedJob, seedTurn, type SeededTurn } from './seed.ts';
+import { lookingAt, seedAgents, startAgent } from './seed-agents.ts';
+import { AGENT, id, seedCalls, seedJob, seedTurn, type SeededTurn } from './seed.ts';
 
 let at: TestDatabase;
 beforeAll(async () => {
@@ -129,17 +128,9 @@ describe('a cancel that goes through a family', () => {
   });
 });
 
-/** A call of a turn as an activity looks at it. */
-async function lookingAt(on: SeededTurn, key: string): Promise<Looking> {
-  const row = (await readCall(at.db, key))!.call;
-  const owner = await ownerOf(at.db, on.turn);
-  const request = { fence: on.fence, assistant: row.assistant, ordinal: 0, interrupted: false };
-  return { request, owner, row, hooks: { has: () => false } as unknown as Deps['hooks'] };
-}
-
 /** The first look at a call that is to start a sub-agent. */
 async function look(on: SeededTurn, key: string) {
-  const looking = await lookingAt(on, key);
+  const looking = await lookingAt(at.db, on, key);
   const plan = { kind: 'agent', agent: 'tester', prompt: 'p', mode: 'background' } as const;
   return await at.db.transaction(async (tx) => {
     await lockTurn(tx, on.fence);
@@ -194,11 +185,55 @@ describe('a report that is longer than a result may be', () => {
   test('several of them in one wait are kept whole beside its result', async () => {
     const { on, agents } = await reported(['read_output'], words(1), words(2));
     const [key] = await seedCalls(at.db, { ...on, head: await headOf(on) }, 'none');
-    const looking = await lookingAt(on, key!);
+    const looking = await lookingAt(at.db, on, key!);
     const plan = { kind: 'agents', ids: null, for: 'all', forMs: null } as const;
     expect(await at.db.transaction((tx) => lookAtAgents(tx, looking, plan))).toEqual({ kind: 'over', status: 'ok' });
     const row = (await readCall(at.db, key!))!.call;
     expect(row.result!.length).toBeLessThanOrEqual(POLICY.tools.resultChars);
     expect(await kept(row.blob!)).toBe(`${await reportOf(agents[0]!)}\n\n${await reportOf(agents[1]!)}`);
+  });
+});
+
+describe('the plan flag', () => {
+  const planOf = async (own: string) =>
+    (await at.db.select({ plan: session.plan }).from(session).where(eq(session.id, own)))[0]!.plan;
+
+  // A lead that may only read must not have its work done by those who may do more.
+  test('holds for all that runs below, and for what opens later; it is taken away with the parent’s', async () => {
+    const on = await seedTurn(at.db);
+    const [child, ended, late] = await seedAgents(at.db, on, 'background', 'background', 'foreground');
+    const below = await seedTurn(at.db, child);
+    const [grandchild] = await seedAgents(at.db, below, 'foreground');
+    await at.db.update(subAgent).set({ endedAt: new Date() }).where(eq(subAgent.session, ended!));
+    const set = (plan: boolean) => setPlan(at.db, { tenant: 'default', session: on.session, plan, by: 'ann' });
+    expect(await set(true)).toBe('set');
+    const flags = async () => await Promise.all([on.session, child!, grandchild!, ended!].map(planOf));
+    expect(await flags()).toEqual([true, true, true, false]);
+    // As where it was being started while the flag was set.
+    await at.db.update(session).set({ plan: false }).where(eq(session.id, late!));
+    await seedTurn(at.db, late);
+    expect(await planOf(late!)).toBe(true);
+    expect(await set(false)).toBe('set');
+    expect(await flags()).toEqual([false, false, false, false]);
+  });
+});
+
+describe('hooks that look at prompts', () => {
+  const screening = { has: (event: string) => event === 'UserPromptSubmit', cleared: new Map<string, string>() };
+  const look = async (of: string) => (await advance(at.db, of, null, () => [], screening)).next;
+
+  test('are not asked about what a parent gives to its child, but about what a person says to it', async () => {
+    const on = await seedTurn(at.db);
+    const [child] = await seedAgents(at.db, on, 'background');
+    expect(await look(child!)).toMatchObject({ kind: 'start', turn: { turn: `${child}/1` } });
+    const steer = { id: id('in'), session: child!, kind: 'steer', text: 'leave it', sender: 'pat' } as const;
+    expect(await storeInput(at.db, steer)).toBe('accepted');
+    expect(await look(child!)).toMatchObject({ kind: 'screen', input: steer.id, sender: 'pat', turn: `${child}/1` });
+  });
+
+  // Trap: the name alone is nobody's leave: in a root session no parent has it.
+  test('are asked about a prompt whose sender has the name of a session', async () => {
+    const own = await seedJob(at.db, { sender: 'ses_other' });
+    expect(await look(own.session)).toMatchObject({ kind: 'screen', input: own.input, sender: 'ses_other' });
   });
 });
