@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { startEmbedded } from '../../worker/embedded/start.ts';
+import { removeDatabase } from './remove-database.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -26,6 +27,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('bundleCache', bundleCache);
   return async () => {
     await servers.stop();
+    removeDatabase(home);
     rmSync(home, { recursive: true, force: true });
   };
 }

@@ -1,17 +1,16 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { removeDatabase } from '../../support/remove-database.ts';
 
 /** A home in a fresh 0700 folder, which another uid can't enter. */
 export function makeTempHome(): { home: string; remove(): void } {
   const outer = mkdtempSync(join(tmpdir(), 'pawl-embedded-'));
   const home = join(outer, '.pawl');
   const remove = () => {
-    const note = join(home, 'postgres-location.json');
-    if (existsSync(note))
-      rmSync((JSON.parse(readFileSync(note, 'utf8')) as { folder: string }).folder, { recursive: true });
+    removeDatabase(home);
     rmSync(outer, { recursive: true, force: true });
   };
   return { home, remove };
