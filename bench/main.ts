@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -28,6 +28,8 @@ const BARE_QUEUE = 'bench-bare';
 /** ms per round of Pawl beside a bare loop, in turns in one run; medians and their ratio as JSON lines. */
 async function main(): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), 'pawl-bench-'));
+  // The database's own user may enter, so that its files are in this folder and go with it.
+  chmodSync(home, 0o711);
   process.env.PAWL_HOME = home;
   const provider = await startProviderProcess(fileURLToPath(new URL('./provider-rules.ts', import.meta.url)));
   const config = resolveConfig(

@@ -102,7 +102,7 @@ describe('a wait for sub-agents', () => {
       .update(commit)
       .set({ result: { untilMs: Date.now() } })
       .where(eq(commit.key, sha256('wait', key)));
-    expect(await look()).toEqual({ kind: 'over', status: 'ok' });
+    expect(await look()).toEqual({ kind: 'over', status: 'ok', stillRuns: true });
     expect((await readCall(at.db, key))!.call.result!.split('\n\n')).toEqual([
       'The time is over.',
       expect.stringMatching(/^Sub-agent .*\/agent\/1 [^]*\nI am done\.$/),

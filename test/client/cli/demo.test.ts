@@ -7,10 +7,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, it } from 'vitest';
 import { testDatabase } from '../../support/database.ts';
+import { removeDatabase } from '../../support/remove-database.ts';
 
 const MAIN = fileURLToPath(new URL('../../../client/cli/main.ts', import.meta.url));
 const home = mkdtempSync(join(tmpdir(), 'pawl-demo-'));
 afterAll(() => {
+  removeDatabase(join(home, '.pawl'));
   rmSync(home, { recursive: true, force: true });
 });
 
