@@ -117,7 +117,7 @@ async function waitingSessions(deps: Deps): Promise<string[]> {
           select 1 from pawl.turn where turn.session = input.session and turn.ended_at is null))
         -- Background results start no turn after a person stopped the last one: no look can move them.
         and not (kind in ('call_back', 'agent_end') and coalesce((
-          select end_reason = 'ABORTED' and end_decided_by = 'user' from pawl.turn
+          select end_reason in ('ABORTED', 'INTERRUPTED') and end_decided_by = 'user' from pawl.turn
           where turn.session = input.session order by n desc limit 1), false))
         -- A sub-agent ends with its first turn.
         and not exists (select from pawl.sub_agent a where a.session = input.session and a.ended_at is not null)

@@ -161,7 +161,8 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
   const own = await agentOfSession(tx, row.id, 'lock');
   // A sub-agent ends with its first turn.
   if (own?.endedAt) return null;
-  const wasStopped = last?.endReason === 'ABORTED' && last.endDecidedBy === 'user';
+  const { endReason = null } = last ?? {};
+  const wasStopped = (endReason === 'ABORTED' || endReason === 'INTERRUPTED') && last?.endDecidedBy === 'user';
   const mayStart = wasStopped ? notInArray(input.kind, [...BACKGROUND]) : undefined;
   const [found] = await tx
     .select({ row: input, isTyped: isTypedAnswer })

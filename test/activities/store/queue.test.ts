@@ -210,24 +210,31 @@ describe('coming to rest', () => {
   });
 
   // Stopping never lets a waiting background result wake the agent again by itself.
-  test('after a person stopped the turn no background result starts another; with the next prompt it joins', async () => {
-    const job = await seedJob(at.db);
-    const step = await next(at.db, job.session);
-    if (step.kind !== 'start') throw new Error(step.kind);
-    await at.db.update(input).set({ status: 'consumed' }).where(eq(input.id, job.input));
-    await endTurn(step.turn.turn, { endReason: 'ABORTED', endDetail: 'user_cancel', endDecidedBy: 'user' });
-    const results = [await send(at.db, job.session, 'call_back'), await send(at.db, job.session, 'agent_end')];
-    expect(await next(at.db, job.session)).toEqual({ kind: 'idle' });
-    const prompt = await send(at.db, job.session, 'prompt');
-    const second = `${job.session}/2`;
-    expect(await next(at.db, job.session)).toMatchObject({
-      kind: 'start',
-      turn: { turn: second, inputs: [prompt, ...results] },
-    });
-  });
+  test.each([
+    { endReason: 'ABORTED', endDetail: 'user_cancel' },
+    { endReason: 'INTERRUPTED', endDetail: 'terminated' },
+  ] as const)(
+    'after a person stopped the turn ($endDetail) no background result starts another; with the next prompt it joins',
+    async (end) => {
+      const job = await seedJob(at.db);
+      const step = await next(at.db, job.session);
+      if (step.kind !== 'start') throw new Error(step.kind);
+      await at.db.update(input).set({ status: 'consumed' }).where(eq(input.id, job.input));
+      await endTurn(step.turn.turn, { ...end, endDecidedBy: 'user' });
+      const results = [await send(at.db, job.session, 'call_back'), await send(at.db, job.session, 'agent_end')];
+      expect(await next(at.db, job.session)).toEqual({ kind: 'idle' });
+      const prompt = await send(at.db, job.session, 'prompt');
+      const second = `${job.session}/2`;
+      expect(await next(at.db, job.session)).toMatchObject({
+        kind: 'start',
+        turn: { turn: second, inputs: [prompt, ...results] },
+      });
+    },
+  );
 
   test.each([
     { endReason: 'ABORTED', endDecidedBy: 'runtime' },
+    { endReason: 'INTERRUPTED', endDecidedBy: 'runtime' },
     { endReason: 'COMPLETED', endDecidedBy: 'model' },
   ] as const)('after $endReason by $endDecidedBy a background result starts one', async (end) => {
     const job = await seedJob(at.db);
