@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Output } from './output.ts';
 import { editInput, inputs, lockInput, send, unlockInput, withdraw } from './queue-commands.ts';
@@ -29,7 +29,7 @@ export function addQueueCommands(program: Command, output: Output, done: Done): 
       .argument('[text...]', 'what to say; read from standard input if left out, or -')
       .option('--id <id>', 'your own id of it: the same one again is the same input')
       .action(async (of: string, words: string[], { id, ...options }: Flags & { id?: string }) =>
-        done(await send(of, { text: textOf(words), mode, id }, options, output)),
+        done(await send(of, { text: await textOf(words), mode, id }, options, output)),
       );
   }
   command(program, 'inputs', 'what was sent to a session, by whom, and what became of it')
@@ -105,13 +105,12 @@ function command(program: Command, name: string, description: string): Command {
     .option(...CONFIG);
 }
 
-const STDIN = 0;
-
-function textOf(words: readonly string[]): string {
+/** A pipe is read as its writer goes: one that is slower than we are is not at its end. */
+async function textOf(words: readonly string[]): Promise<string> {
   const isPiped = words.length === 0 || (words.length === 1 && words[0] === '-');
   if (!isPiped) return words.join(' ');
   if (process.stdin.isTTY) throw new UsageError('The input has no text: give it as words, or on standard input.');
-  return readFileSync(STDIN, 'utf8').trimEnd();
+  return (await text(process.stdin)).trimEnd();
 }
 
 const LIMIT_MAX = 200;

@@ -1,16 +1,14 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { input, job, session } from '../../../activities/store/schema.ts';
 import { lockAddress } from '../../../worker/embedded/home-lock.ts';
+import { pawl as typed } from '../../support/command-line.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
 
-const PAWL = fileURLToPath(new URL('../../../bin/pawl.js', import.meta.url));
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'pawl-bad-input-')));
 const home = join(folder, '.pawl');
 const root = join(home, 'workspaces');
@@ -27,20 +25,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The command as a user types it, in a folder without a config. */
-async function pawl(args: readonly string[], env: Readonly<Record<string, string>>) {
-  const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [PAWL, ...args], {
-    cwd: folder,
-    env: { PATH, HOME: folder, PAWL_HOME: home, OPENAI_API_KEY: 'none', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let [out, err] = ['', ''];
-  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
-  const [code] = (await once(child, 'close')) as [number];
-  return { code, out, err };
-}
+const pawl = (args: readonly string[], env: Readonly<Record<string, string>>) => typed(args, { folder, home, env });
 
 const onServers = () => ({ TEMPORAL_ADDRESS: inject('temporalAddress'), DATABASE_URL: database.url });
 
