@@ -8,6 +8,7 @@ import { type NewEvent, recordEvents } from './events.ts';
 import { storable } from './hash.ts';
 import { newId } from './ids.ts';
 import { input, session } from './schema.ts';
+import { isGivenWork } from './screening.ts';
 
 /** Who wants to change which input. */
 export interface ChangeOf {
@@ -132,8 +133,7 @@ async function lockRow(tx: Tx, { tenant, input: id }: ChangeOf): Promise<Row | n
 function refusal(row: Row, what: Change, by: string): InputRefused | null {
   const { kind: source, status, turn } = row;
   // Nor is the work of a sub-agent: whoever gave it waits for its end.
-  const isGiven = row.parent !== null && row.sender === row.parent;
-  const isWritten = (source === 'prompt' && !isGiven) || SAID_TO_TURN.includes(source);
+  const isWritten = (source === 'prompt' && !isGivenWork(row, row.parent)) || SAID_TO_TURN.includes(source);
   if (!isWritten) return { kind: 'not_written', source };
   if (status !== 'queued') return { kind: 'taken', status, turn, by: row.droppedBy };
   // A turn has had it, and hooks have let this very text pass.

@@ -41,6 +41,14 @@ export interface ToScreen {
 type InputRow = typeof input.$inferSelect;
 type SessionRow = Pick<typeof session.$inferSelect, 'id' | 'workspacePath' | 'parent'>;
 
+/**
+ * What an agent gave to one that it started, in the session of the latter. By its name alone it could be anybody's: what
+ * comes in by a door has a fingerprint, or is no prompt.
+ */
+export function isGivenWork({ kind, sender, fingerprint }: InputRow, parent: string | null): boolean {
+  return parent !== null && sender === parent && kind === 'prompt' && fingerprint === null;
+}
+
 /** What a turn had before was screened then. */
 export function toScreen(
   { row, isTyped }: { readonly row: InputRow; readonly isTyped: boolean },
@@ -48,8 +56,8 @@ export function toScreen(
   turn: string | null,
   screening: Screening,
 ): ToScreen | null {
-  // What an agent writes to one that it starts is no person's word; the call that did so has had its own guards.
-  if (parent !== null && row.sender === parent) return null;
+  // It is no person's word; the call that gave it has had its own guards.
+  if (isGivenWork(row, parent)) return null;
   const isOfPerson = isTyped || SCREENED.includes(row.kind);
   const isNew = isOfPerson && !row.isLeftOver && screening.cleared.get(row.id) !== row.body;
   if (!isNew || !screening.has('UserPromptSubmit')) return null;

@@ -1,4 +1,4 @@
-import { asc, eq, sql } from 'drizzle-orm';
+import { and, asc, eq, ne, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { lookAtAgent, lookAtAgents } from '../../../activities/agents/look.ts';
 import { readBlob } from '../../../activities/store/blobs.ts';
@@ -231,7 +231,21 @@ describe('hooks that look at prompts', () => {
     expect(await look(child!)).toMatchObject({ kind: 'screen', input: steer.id, sender: 'pat', turn: `${child}/1` });
   });
 
-  // Trap: the name alone is nobody's leave: in a root session no parent has it.
+  // Trap: whoever writes may give any name; under that of the parent a message would go by the hooks.
+  test.each(['prompt', 'steer'] as const)(
+    'are asked about a person’s %s that comes in the name of the parent',
+    async (kind) => {
+      const on = await seedTurn(at.db);
+      const [child] = await seedAgents(at.db, on, 'background');
+      const said = { id: id('in'), session: child!, kind, text: 'leave it', sender: on.session };
+      expect(await storeInput(at.db, said)).toBe('accepted');
+      const own = and(eq(input.session, child!), ne(input.id, said.id));
+      await at.db.update(input).set({ status: 'withdrawn' }).where(own);
+      expect(await look(child!)).toMatchObject({ kind: 'screen', input: said.id, sender: on.session });
+    },
+  );
+
+  // In a root session no parent has it.
   test('are asked about a prompt whose sender has the name of a session', async () => {
     const own = await seedJob(at.db, { sender: 'ses_other' });
     expect(await look(own.session)).toMatchObject({ kind: 'screen', input: own.input, sender: 'ses_other' });
