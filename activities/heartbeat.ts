@@ -10,6 +10,10 @@ export interface HeartbeatFacts {
   readonly lost: number;
   /** It ended by itself, so whoever comes next has not lost it. */
   readonly over: boolean;
+  /** When it said this, ms since the epoch. */
+  readonly atMs: number;
+  /** How long nobody was there before it, and between those before it, in ms. */
+  readonly awayMs: number;
 }
 
 /**
@@ -21,8 +25,9 @@ export async function beating<T>(attempt: string, work: () => Promise<T>): Promi
   const { attempt: n, isLocal } = context.info;
   // A local activity is a part of its workflow task: nobody waits for its beats.
   if (isLocal) return await work();
-  const lost = lostSoFar();
-  const beat = (over: boolean) => context.heartbeat({ attempt, n, lost, over } satisfies HeartbeatFacts);
+  const [lost, awayMs] = [lostSoFar(), awaySoFar()];
+  const beat = (over: boolean) =>
+    context.heartbeat({ attempt, n, lost, over, atMs: Date.now(), awayMs } satisfies HeartbeatFacts);
   const timer = setInterval(() => beat(false), POLICY.heartbeat.everyMs);
   try {
     return await work();
@@ -40,6 +45,18 @@ export function lostSoFar(): number {
   const told = heartbeatDetails as HeartbeatFacts | undefined;
   if (!told) return attempt - 1;
   return told.lost + (attempt - told.n) - (told.over ? 1 : 0);
+}
+
+/**
+ * How long nobody was there to work on this, in ms: from the last word of the attempt before, or from when the engine
+ * wanted this one begun. Gaps that any retry has do not count.
+ */
+export function awaySoFar(now = Date.now()): number {
+  const { currentAttemptScheduledTimestampMs: wanted, heartbeatDetails, isLocal } = Context.current().info;
+  if (isLocal) return 0;
+  const told = heartbeatDetails as HeartbeatFacts | undefined;
+  const gapMs = now - Math.min(wanted, told?.atMs ?? wanted);
+  return (told?.awayMs ?? 0) + (gapMs >= POLICY.away.fromMs ? gapMs : 0);
 }
 
 /** True when somebody asked for a cancel; a shutdown, a time-out or a reset is not one. */

@@ -11,6 +11,7 @@ import type {
   StopGateRequest,
   UndoRequest,
 } from '../workflows/core/requests.ts';
+import type { Delayed } from '../workflows/core/delayed.ts';
 import { stopAgents } from './agents/cascade.ts';
 import type { Deps } from './deps.ts';
 import { toFailure } from './failures.ts';
@@ -21,7 +22,7 @@ import { goalStopGate } from './goal/goal-stop-gate.ts';
 import { doubtGoal, type DoubtGoalRequest, judgeGoal, type JudgeGoalRequest } from './goal/judge-goal.ts';
 import { type GoalLookRequest, loadGoal, lookGoal } from './goal/look-goal.ts';
 import { recordGoal, type RecordGoalRequest } from './goal/record-goal.ts';
-import { beating } from './heartbeat.ts';
+import { awaySoFar, beating } from './heartbeat.ts';
 import { recoverTurn } from './recovery/recover-turn.ts';
 import { sweep } from './recovery/sweep.ts';
 import { type AdvanceRequest, advanceSession } from './session/advance-session.ts';
@@ -48,13 +49,20 @@ export function createActivities(deps: Deps) {
         throw toFailure(error, { activity: name, attempt: Context.current().info.attempt }, deps.log);
       }
     };
+  /** Work that may take long: how long nobody was there for it is told with what it comes back with. */
+  const long = <A extends readonly unknown[], R>(name: string, activity: (deps: Deps, ...args: A) => Promise<R>) =>
+    act<A, R | Delayed<R>>(name, async (given, ...args) => {
+      const awayMs = awaySoFar();
+      const came = await activity(given, ...args);
+      return awayMs > 0 ? { kind: 'delayed', awayMs, came } : came;
+    });
   /** Work without an attempt of its own; it beats only if it takes long, so that no slow helper counts as a dead worker. */
   const short = <A extends readonly unknown[], R>(name: string, activity: (deps: Deps, ...args: A) => Promise<R>) =>
     act<A, R>(name, (given, ...args) => beating(newId('att'), () => activity(given, ...args)));
   return {
-    sample: act<[SampleRequest], Awaited<ReturnType<typeof sample>>>('sample', sample),
-    compact: act<[CompactRequest], Awaited<ReturnType<typeof compact>>>('compact', compact),
-    runTool: act<[RunToolRequest], Awaited<ReturnType<typeof runTool>>>('runTool', runTool),
+    sample: long<[SampleRequest], Awaited<ReturnType<typeof sample>>>('sample', sample),
+    compact: long<[CompactRequest], Awaited<ReturnType<typeof compact>>>('compact', compact),
+    runTool: long<[RunToolRequest], Awaited<ReturnType<typeof runTool>>>('runTool', runTool),
     gate: short<[GateRequest], Awaited<ReturnType<typeof gate>>>('gate', gate),
     settleApproval: short<[DecisionRequest], Awaited<ReturnType<typeof settleApproval>>>(
       'settleApproval',

@@ -1,5 +1,6 @@
 import { CancellationScope, condition, isCancellation, TemporalFailure } from '@temporalio/workflow';
 import { endingCall, startable } from './core/batch.ts';
+import { type Came, cameOf } from './core/delayed.ts';
 import type { WaitLook } from './core/gate.ts';
 import { absoluteEnd, withinTurn } from './core/limits.ts';
 import type { Step } from './core/next-step.ts';
@@ -69,9 +70,9 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
   const { ordinal } = call;
   try {
     for (;;) {
-      const came = await make(turn, call);
-      if (typeof came === 'string') return { ordinal, heard: { kind: 'call_finished', ordinal, status: came } };
-      turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs });
+      const { came, awayMs } = await make(turn, call);
+      if (typeof came === 'string') return { ordinal, heard: { kind: 'call_finished', ordinal, status: came, awayMs } };
+      turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs, awayMs });
       const forMs = leftOf(withinTurn(turn.state(), came.untilMs));
       await condition(() => isAnswered(turn, ordinal), forMs, { summary: `call ${ordinal} is in doubt` });
       const isUnanswered = isTimeOver(turn) && !isAnswered(turn, ordinal);
@@ -91,16 +92,17 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
 async function make(
   turn: Turn,
   { ordinal, tool, effect, argsHash, quick }: CallRef,
-): Promise<CallStatus | OutcomeAsked> {
+): Promise<Came<CallStatus | OutcomeAsked>> {
   const asked = { fence: fenceOf(turn.args), assistant: assistantOf(turn.state()), ordinal, tool, effect, argsHash };
   const as = (purpose: Purpose) => ({ ...asked, purpose });
   const isCut = () => effect === 'none' && cutsReaders(turn.state());
   const came = quick && !isCut() ? await quickly(as('ask')) : null;
-  if (came !== null) return came;
+  if (came !== null) return { came, awayMs: 0 };
   const ask = () => actingOn(turn.args).runTool.executeWithOptions({ summary: tool }, [as('ask')]);
-  if (effect !== 'none') return await ask();
+  if (effect !== 'none') return cameOf(await ask());
   // Any worker can settle: nothing is read any more.
-  return await cutShort(isCut, ask, () => store.runTool.executeWithOptions({ summary: tool }, [as('settle')]));
+  const settle = () => store.runTool.executeWithOptions({ summary: tool }, [as('settle')]);
+  return cameOf(await cutShort(isCut, ask, settle));
 }
 
 /** Null: something kept it from answering in time, and the usual way is taken. */

@@ -2,11 +2,17 @@ import { isCancellation } from '@temporalio/workflow';
 import { store } from './activities.ts';
 import { eventOfFailure } from './cancellation.ts';
 import type { CompactionCause, CompactOutcome } from './core/compact-outcome.ts';
+import { cameOf } from './core/delayed.ts';
 import type { TurnState } from './core/turn-state.ts';
 import { fenceOf } from './fence.ts';
 import type { TurnArgs } from './messages.ts';
 
-type Compacted = { readonly kind: 'compacted'; readonly outcome: CompactOutcome; readonly dice: number };
+interface Compacted {
+  readonly kind: 'compacted';
+  readonly outcome: CompactOutcome;
+  readonly dice: number;
+  readonly awayMs?: number;
+}
 
 /** One try of a summary; what follows from it is the core's to say. */
 export async function compact(
@@ -18,10 +24,11 @@ export async function compact(
   const { shrinks } = context;
   const { contextTokens } = limits;
   try {
-    const outcome = await store.compact.executeWithOptions({ summary: `compaction in step ${step}` }, [
+    const result = await store.compact.executeWithOptions({ summary: `compaction in step ${step}` }, [
       { fence: fenceOf(args), agent, tools, step, head, cause, shrinks, model, resample, contextTokens },
     ]);
-    return { kind: 'compacted', outcome, dice: Math.random() };
+    const { came: outcome, awayMs } = cameOf<CompactOutcome>(result);
+    return { kind: 'compacted', outcome, dice: Math.random(), awayMs };
   } catch (error) {
     if (isCancellation(error)) return { kind: 'compacted', outcome: { kind: 'cut' }, dice: 0 };
     return eventOfFailure(error);

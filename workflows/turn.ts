@@ -2,13 +2,14 @@ import { CancellationScope, condition, continueAsNew, isCancellation, setHandler
 import { apply } from './core/apply.ts';
 import { compact } from './compact.ts';
 import { mayCompact } from './core/compaction.ts';
+import { cameOf } from './core/delayed.ts';
 import { contractMark } from './core/ending-checks/contract.ts';
 import { answered } from './core/ending-checks/structured-output.ts';
 import { type End, engineStatusOf } from './core/ends.ts';
 import { nextStep, type Step } from './core/next-step.ts';
 import { POLICY } from './core/policy.ts';
 import type { Purpose } from './core/requests.ts';
-import { NO_USAGE } from './core/sample-outcome.ts';
+import { NO_USAGE, type SampleOutcome } from './core/sample-outcome.ts';
 import type { TurnEvent } from './core/turn-event.ts';
 import { callsOf, type TurnState } from './core/turn-state.ts';
 import { cutsRest, pressing } from './core/urgent.ts';
@@ -128,8 +129,8 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
     store.sample.executeWithOptions({ summary: `sample of step ${state.step}` }, [{ ...request, purpose }]);
   try {
     const isCut = () => pressing(turn.state(), step.inputs) !== null;
-    const outcome = await cutShort(isCut, as('ask'), as('settle'));
-    return { kind: 'sampled', outcome, drained: step.inputs.length, dice: Math.random() };
+    const { came: outcome, awayMs } = cameOf<SampleOutcome>(await cutShort(isCut, as('ask'), as('settle')));
+    return { kind: 'sampled', outcome, drained: step.inputs.length, dice: Math.random(), awayMs };
   } catch (error) {
     if (isCancellation(error))
       return { kind: 'sampled', outcome: { kind: 'cut', head: state.head, usage: NO_USAGE }, drained: 0, dice: 0 };

@@ -234,4 +234,13 @@ describe('the clock', () => {
   ])('%s', (_name, state, atMs, runningMs, lastMs) => {
     expect(apply(state, { kind: 'rested', atMs })).toMatchObject({ runningMs, atMs: lastMs });
   });
+
+  // Trap: a night without a worker would use up the running time of a turn whose sample it interrupted.
+  test.each([
+    [60, 40],
+    [200, 0],
+  ])('time in which nobody was there (%i ms) does not', (awayMs, runningMs) => {
+    const after = apply(turn(), { kind: 'rested', atMs: T0 + 100, awayMs });
+    expect(after).toMatchObject({ runningMs, atMs: T0 + 100 });
+  });
 });

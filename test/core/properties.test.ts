@@ -243,7 +243,8 @@ always('the same state and event give the same state, whatever process they are 
 
 always('time and usage only grow, and neither rests nor waits for a person are running time', ({ heard }) => {
   for (const { before, event, after } of heard) {
-    expect(after.runningMs - before.runningMs).toBe(isWaiting(before.phase) ? 0 : event.atMs - before.atMs);
+    const workedMs = Math.max(0, event.atMs - before.atMs - (event.awayMs ?? 0));
+    expect(after.runningMs - before.runningMs).toBe(isWaiting(before.phase) ? 0 : workedMs);
     expect(after.usage.inputTokens).toBeGreaterThanOrEqual(before.usage.inputTokens);
     expect(after.step - before.step).toBe(isRound(before, event, after) ? 1 : 0);
   }

@@ -1,4 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { turn } from '../../activities/store/schema.ts';
+import { POLICY } from '../../workflows/core/policy.ts';
 import { until } from '../support/until.ts';
 import { CrashRun, type CrashProvider, startCrashProvider } from './crash-run.ts';
 import type { Boundary } from './kill-at.ts';
@@ -181,6 +185,8 @@ it.concurrent('a worker killed in the middle of a sample, and the next one in th
     const first = run.worker();
     await run.held?.reached;
     await first.kill();
+    // So long that the time in which no worker is there is told from a moment between two attempts.
+    await sleep(POLICY.away.fromMs + POLICY.heartbeat.timeoutMs);
     const second = run.worker();
     await until('the command runs', () => shellRuns(run.workspace), 60_000);
     await second.kill();
@@ -188,6 +194,9 @@ it.concurrent('a worker killed in the middle of a sample, and the next one in th
     await run.ended();
     const { usage, events } = await compareWorld(run, { ...TOLD, askedAgain: 1 });
     expect(usage.filter(({ outcome }) => outcome === 'lost').length).toBe(1);
+    const [row] = await run.house.database.db.select().from(turn).where(eq(turn.session, run.session));
+    const tookMs = (row?.endedAt?.getTime() ?? Number.NaN) - (row?.openedAt.getTime() ?? Number.NaN);
+    expect(row?.endRunningMs, 'nobody was there for a while').toBeLessThan(tookMs - POLICY.away.fromMs);
     expect(events.filter(({ event }) => event.kind === 'attempt.lost').map(({ event }) => event.layer)).toEqual([
       'stream',
       'batch',

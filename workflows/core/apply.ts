@@ -29,7 +29,7 @@ import { addUsage } from './usage.ts';
 
 /** The next state. Pure: the same state and event always give the same answer. */
 export function apply(before: TurnState, event: TurnEvent): TurnState {
-  const state = clocked(before, event.atMs);
+  const state = clocked(before, event);
   if (state.phase.kind === 'ending' && event.kind !== 'inputs_arrived') return state;
   switch (event.kind) {
     case 'sampled':
@@ -84,9 +84,9 @@ function withAgents(state: TurnState, agents: AgentsCount | undefined): TurnStat
   return agents && agents.version >= (state.agents?.version ?? 0) ? { ...state, agents } : state;
 }
 
-/** Rests and waits for a person are not running time; everything else is. */
-function clocked(state: TurnState, atMs: number): TurnState {
-  const spent = isWaiting(state.phase) ? 0 : Math.max(0, atMs - state.atMs);
+/** Rests, waits for a person, and time in which nobody was there are not running time; everything else is. */
+function clocked(state: TurnState, { atMs, awayMs = 0 }: Pick<TurnEvent, 'atMs' | 'awayMs'>): TurnState {
+  const spent = isWaiting(state.phase) ? 0 : Math.max(0, atMs - state.atMs - awayMs);
   return { ...state, atMs: Math.max(atMs, state.atMs), runningMs: state.runningMs + spent };
 }
 

@@ -6,8 +6,8 @@ import type { Decision, GateVerdict, StopVerdict } from './gate.ts';
 import type { SampleOutcome } from './sample-outcome.ts';
 import type { CallStatus } from './tools.ts';
 
-/** What a turn can hear. `atMs` is ms since the epoch. */
-export type TurnEvent = { readonly atMs: number } & (
+/** What a turn can hear. `atMs` is ms since the epoch; `awayMs` before it nobody was there to do it. */
+export type TurnEvent = { readonly atMs: number; readonly awayMs?: number } & (
   | {
       readonly kind: 'sampled';
       readonly outcome: SampleOutcome;
