@@ -21,7 +21,13 @@ const { endTurn } = proxyActivities<Activities>({
   summary: 'end of the turn',
 });
 
-const { lookAtWait } = proxyActivities<Activities>({ startToCloseTimeout: '30s', retry, summary: 'look at a wait' });
+/** A look is over in a moment; one that died with its worker is missed by its heartbeat. */
+const { lookAtWait } = proxyActivities<Activities>({
+  startToCloseTimeout: '30s',
+  heartbeatTimeout: '10s',
+  retry,
+  summary: 'look at a wait',
+});
 
 const { stopAgents } = proxyActivities<Activities>({
   startToCloseTimeout: '30s',

@@ -89,6 +89,8 @@ export class CrashRun {
   session = '';
 
   static async prepare(options: CrashOptions): Promise<CrashRun> {
+    // It takes a while, in which nothing else is done here: before any connection is open.
+    compiledProgram();
     const servers = options.servers && {
       ...options.servers,
       databaseUrl: await freshDatabase(options.servers.databaseUrl),
