@@ -49,12 +49,16 @@ export async function goalWorkflow(args: GoalArgs): Promise<void> {
   setHandler(goalCommand, (command) => obey(command, stateNow, record), {
     validator: (command) => refuse(stateNow(), command),
   });
-  void cancelHeard().then(() => record({ kind: 'commanded', command: byEngine() }));
+  const hearCancel = () => record({ kind: 'commanded', command: byEngine() });
+  const whole = CancellationScope.current();
+  void cancelHeard().then(hearCancel);
   await CancellationScope.nonCancellable(async () => {
     opened ??= await goals.loadGoal(args.goal);
     if (!opened) return;
     const { session, workspaceQueue, state: first } = opened;
     record({ kind: 'noticed' });
+    // It may have come before there was a state to hear it; twice heard is once.
+    if (whole.consideredCancelled) hearCancel();
     const state = () => stateNow() ?? first;
     await loop({ id: args.goal, workspaceQueue, state, record }, () => ({ session, workspaceQueue, state: state() }));
   });

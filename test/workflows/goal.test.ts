@@ -12,6 +12,7 @@ import {
   movesOf,
   roleOf,
   roundsOf,
+  type TestGoal,
   verdict,
   vote,
   wakesOf,
@@ -36,8 +37,13 @@ function rules(request: ChatRequest): Reply {
 
 let at: TestHouse;
 let runs: Runs;
+/** Cancelled by the engine's own tools before any worker knew of it. */
+let early: TestGoal;
 beforeAll(async () => {
-  at = await testHouse({ rules });
+  at = await testHouse({ rules, worker: false });
+  early = await beginGoal(at, 'GOAL early. Do it well.');
+  await at.house.temporal.workflow.getHandle(goalWorkflowId(early.id)).cancel();
+  await at.startWorker();
   const { database, temporal, taskQueue, catalogue, listener } = at.house;
   runs = createRuns({ database, temporal, taskQueue, catalogue, listener, engineLimitMs: 30_000 });
 });
@@ -277,6 +283,23 @@ describe.concurrent('commands', () => {
     expect(bodies[1]?.match(/<\/objective>/g)).toHaveLength(1);
   });
 
+  // Trap: what comes before the goal's state is there was not heard.
+  it('the engine’s own cancel counts as one, also before the goal has begun', async () => {
+    await goalIs(at, early.id, 'cancelled');
+    expect(await roundsOf(at, early.id)).toEqual([]);
+    expect(await closedStatus(at, goalWorkflowId(early.id))).toBe('COMPLETED');
+  });
+
+  it('cancel after a pause ends the round that the pause let run', async () => {
+    const stop = hold();
+    const made = await begin('paused first', { agent: () => paced(say('One two three.'), { hold: stop, holdAt: 2 }) });
+    await stop.reached;
+    expect(await order(made.id, 'pause')).toEqual({ kind: 'done', status: 'paused(user)' });
+    expect(await order(made.id, 'cancel')).toEqual({ kind: 'done', status: 'cancelled' });
+    expect(await at.ended(made.session)).toMatchObject({ endDetail: 'user_cancel', endBy: 'somebody' });
+    await goalIs(at, made.id, 'cancelled');
+  });
+
   it('a person who cancels the round pauses the goal', async () => {
     const stop = hold();
     const made = await begin('person', { agent: () => paced(say('One two three.'), { hold: stop, holdAt: 2 }) });
@@ -381,21 +404,37 @@ it('200 wakes, each delivered twice at once: none is doubled, none is lost', { t
   await goalIs(at, made.id, 'waiting(event)');
   const ids = Array.from({ length: 200 }, (_, n) => `w${n}`);
   const deliver = (id: string) => runs.wakeGoal(TENANT, made.id, { id, event: 'tick', by: 'ci' });
+  const answers: Awaited<ReturnType<typeof deliver>>[] = [];
   for (let n = 0; n < ids.length; n += 10) {
     const some = ids.slice(n, n + 10);
-    await Promise.all([...some, ...some].map(deliver));
+    answers.push(...(await Promise.all([...some, ...some].map(deliver))));
   }
+  expect(answers.filter((answer) => answer?.isNew).length).toBe(200);
   await order(made.id, 'cancel');
   const wakes = await until('each wake has its outcome', async () => {
     const rows = await wakesOf(at, made.id);
     return rows.every(({ outcome }) => outcome !== null) ? rows : null;
   });
   expect(wakes.map(({ key }) => key).toSorted()).toEqual(ids.toSorted());
-  const fired = wakes.filter(({ outcome }) => outcome === 'fired').length;
-  const events = (await at.events(made.session)).filter(({ event }) => event.kind === 'goal.wake');
-  expect(events.length).toBe(200);
-  const [{ rounds }] = [(await goalIs(at, made.id, 'cancelled')).state];
-  // One round for each wake that fired, after the first; the last may not have begun before the cancel.
-  expect([fired, fired + 1]).toContain(rounds);
-  expect(await at.house.database.db.$count(turn, eq(turn.session, made.session))).toBeLessThanOrEqual(rounds);
+  const told = (await at.events(made.session)).flatMap(({ event }) => (event.kind === 'goal.wake' ? [event.wake] : []));
+  expect(told.toSorted()).toEqual(wakes.map(({ id }) => id).toSorted());
+  // Each that fired made it active once; what another stood for came before that one was settled.
+  const fired = wakes.filter(({ outcome }) => outcome === 'fired');
+  const actives = (await movesOf(at, made)).filter((move) => move.startsWith('active'));
+  expect(actives).toEqual(['active by created', ...Array<string>(fired.length).fill('active by wake')]);
+  for (const { outcome, why, createdAt } of wakes) {
+    if (outcome === 'superseded') {
+      const other = wakes.find(({ id }) => id === why);
+      expect(other?.settledAt?.getTime()).toBeGreaterThanOrEqual(createdAt.getTime());
+      expect(other?.outcome).not.toBe('superseded');
+    } else
+      expect([`${outcome}: ${why}`]).toContain(outcome === 'fired' ? 'fired: waiting(event)' : 'recorded: cancelled');
+  }
+  // One round for each time that it was active; the cancel may have come before the last one began.
+  const rounds = await roundsOf(at, made.id);
+  expect([actives.length - 1, actives.length]).toContain(rounds.length);
+  expect(rounds.map(({ round }) => round)).toEqual(rounds.map((_, n) => n + 1));
+  const consumed = rounds.filter(({ status: how }) => how === 'consumed').length;
+  expect(await at.house.database.db.$count(turn, eq(turn.session, made.session))).toBe(consumed);
+  expect(consumed).toBeGreaterThanOrEqual(rounds.length - 1);
 });
