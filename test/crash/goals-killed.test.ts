@@ -98,12 +98,9 @@ const members = new Map<Case, Member>();
 
 // One worker dies in all of them at once, and one more takes over.
 beforeAll(async () => {
-  const t0 = Date.now();
-  const lap = (n: string) => console.log('LAP', n, Date.now() - t0);
   crowd = await Crowd.open({
     forge: { url: 'http://127.0.0.1:9', canLookUp: false, settleAfterMs: 0, requestMs: 100 },
   });
-  lap('open');
   const stop = hold();
   for (const each of CASES) {
     const isHeld = each.kill === 'in the judge’s answer';
@@ -113,30 +110,22 @@ beforeAll(async () => {
     if (each.kill === 'in the check') writeFileSync(inFolder(member, 'hold'), '');
     members.set(each, member);
   }
-  lap('joined');
   const deaths = [...members].flatMap(([{ kill }, member]): Death[] =>
     typeof kill === 'string' ? [] : [[member, kill]],
   );
   const dying = await crowd.worker(deaths);
   crowd.bootNext();
-  lap('worker');
   const checking = [...members].filter(([{ kill }]) => kill === 'in the check').map(([, member]) => member);
   await Promise.all([
     crowd.standing(dying, deaths),
     stop.reached,
     ...checking.map((member) => until('the check runs', () => linesOf(inFolder(member, 'checked')) > 1, 90_000)),
   ]);
-  lap('standing');
   await dying.kill();
   for (const member of checking) rmSync(inFolder(member, 'hold'));
   stop.release();
-  lap('killed');
   await crowd.worker();
-  lap('second');
-  await Promise.all(
-    [...members.values()].map(({ job }) => goalIs(seen(), goalIdOf(job), 'complete', 90_000).then(() => lap(job))),
-  );
-  lap('done');
+  await Promise.all([...members.values()].map(({ job }) => goalIs(seen(), goalIdOf(job), 'complete', 90_000)));
 }, LIMIT_MS);
 afterAll(async () => {
   await crowd.close();

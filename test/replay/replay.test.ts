@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { callTools, countToolResults, hold, paced, say, status } from '../../testing/index.ts';
+import { callTools, type ChatRequest, countToolResults, hold, paced, say, status } from '../../testing/index.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import { conversations, userTexts } from '../support/conversations.ts';
@@ -17,6 +17,7 @@ import {
   lengthen,
   only,
 } from '../support/engine-facts.ts';
+import { goalHistories, playGoals } from './goal-histories.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
 
@@ -25,7 +26,8 @@ const HISTORIES = fileURLToPath(new URL('./histories', import.meta.url));
 const talk = conversations();
 let at: TestHouse;
 beforeAll(async () => {
-  at = await testHouse({ rules: talk.rules, others: [{ name: 'two-steps', limits: { maxSteps: 2 } }] });
+  const rules = (request: ChatRequest) => playGoals(request) ?? talk.rules(request);
+  at = await testHouse({ rules, others: [{ name: 'two-steps', limits: { maxSteps: 2 } }] });
 });
 afterAll(async () => {
   await at.close();
@@ -144,19 +146,38 @@ describe('a fresh history', () => {
     // One turn has two runs, and recovery has one.
     const histories = await exportHistories(at, runs.length * 2 + 2);
     for (const { history, workflowId } of histories) await replay(history, workflowId);
-    if (process.env.RECORD_HISTORIES) keep(histories, new Map(runs));
+    if (process.env.RECORD_HISTORIES) keep(histories, new Map(runs), CLOSED);
   });
 
-  function keep(histories: readonly ExportedHistory[], runs: ReadonlyMap<string, string>): void {
-    rmSync(HISTORIES, { recursive: true, force: true });
-    mkdirSync(HISTORIES);
+  it('replays: goals with checks, a judge, a pause, wakes, a Schedule, and as a fresh run; so kept', {
+    timeout: 60_000,
+  }, async () => {
+    const goals = await goalHistories(at);
+    const ids = goals.map(([, id]) => id);
+    const isTheirs = ({ workflowId, type }: ExportedHistory) =>
+      (type === 'goalWorkflow' || type === 'wakeWorkflow') && ids.some((id) => workflowId.includes(id));
+    // A run for each of them, one more that goes on as new, a firing and the goal that it began.
+    const histories = await until('their runs are listed', async () => {
+      const found = (await exportHistories(at, 1)).filter(isTheirs);
+      return found.length >= goals.length + 2 && found.some(({ type }) => type === 'wakeWorkflow') ? found : null;
+    });
+    for (const { history, workflowId } of histories) await replay(history, workflowId);
+    if (process.env.RECORD_HISTORIES) keep(histories, new Map(goals), GOALS);
+  });
+
+  const GOALS = /^(goal|wake)-/;
+  const CLOSED = /^(session|turn)-/;
+
+  function keep(histories: readonly ExportedHistory[], runs: ReadonlyMap<string, string>, those: RegExp): void {
+    mkdirSync(HISTORIES, { recursive: true });
+    for (const file of readdirSync(HISTORIES)) if (those.test(file)) rmSync(join(HISTORIES, file));
     const nameOf = (workflowId: string) => [...runs].find(([, session]) => workflowId.includes(session))?.[0];
     for (const { workflowId, type, status: how, history } of histories) {
       const name = nameOf(workflowId);
       if (type === 'recoveryWorkflow' || name === undefined) continue;
       if (type === 'sessionWorkflow' && name !== 'completed') continue;
       // The second run of the long one; its first is five hundred signals.
-      if (type === 'turnWorkflow' && name === 'continued' && how !== 'COMPLETED') continue;
+      if (name === 'continued' && how !== 'COMPLETED') continue;
       const file = `${type.replace('Workflow', '')}-${name}.json`;
       writeFileSync(join(HISTORIES, file), scrubbed({ workflowId, history: JSON.parse(historyToJSON(history)) }));
     }

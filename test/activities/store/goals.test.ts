@@ -159,6 +159,21 @@ describe('a look', () => {
     expect((await told())[0]?.acknowledgedAt).not.toBeNull();
   });
 
+  test('is asked for again by the sweeper where a wake got lost, not where the goal remembers it', async () => {
+    const own = await seedGoal();
+    const { id: woken } = await storeWake(at.db, { goal: own.goal, key: 'w', source: 'api', event: null, by: null });
+    expect(await untoldGoals(at.db, 100)).not.toContain(own.goal);
+    await at.db
+      .update(wake)
+      .set({ createdAt: new Date(0) })
+      .where(eq(wake.id, woken));
+    expect(await untoldGoals(at.db, 100)).toContain(own.goal);
+    const { state } = (await findGoal(at.db, own.goal))!;
+    const remembers = { ...state, pendingWakes: [{ id: woken, event: null }] };
+    await at.db.update(goal).set({ state: remembers }).where(eq(goal.id, own.goal));
+    expect(await untoldGoals(at.db, 100)).not.toContain(own.goal);
+  });
+
   test('tells of a directive that somebody withdrew; the sweeper tells the goal', async () => {
     const own = await seedGoal();
     await direct(own);

@@ -30,7 +30,13 @@ describe('no budget is exceeded', () => {
   always(
     'a round is given exactly what is left',
     ({ world }) => {
-      for (const { maxTokens, budget, spent } of world.queued) expect(maxTokens).toBe(budget.tokens - spent.tokens);
+      for (const { limits, budget, spent } of world.queued) {
+        expect(limits).toEqual({
+          maxTokens: budget.tokens - spent.tokens,
+          maxMicroUsd: budget.microUsd === null ? null : budget.microUsd - 2 * spent.tokens,
+          maxRunningMs: budget.runningMs - spent.runningMs,
+        });
+      }
     },
     IN_ONE_LIFE,
   );
@@ -82,6 +88,12 @@ describe('no round runs twice', () => {
       expect(nowMs).toBeGreaterThanOrEqual(state.status.doing.notBeforeMs);
     }
   });
+});
+
+always('a goal that waits for a round has one in its session', ({ last, world }) => {
+  const { status } = last;
+  if (status.kind !== 'active' || status.doing.kind !== 'running') return;
+  expect(world.wantedRounds()).toContain(status.doing.round);
 });
 
 always('a message of a person is never overtaken', ({ world }) => {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { END_DETAILS, type End } from '../../../workflows/core/ends.ts';
 import type { EndedTurn, GoalEvent, GoalUsage } from '../../../workflows/core/goal/goal-event.ts';
 import type { GoalBudget, GoalFact, GoalState } from '../../../workflows/core/goal/goal-state.ts';
+import type { RoundLimits } from '../../../workflows/core/goal/goal-limits.ts';
 import type { GoalStep } from '../../../workflows/core/goal/goal-step.ts';
 
 export type Pick = fc.GeneratorValue;
@@ -13,7 +14,7 @@ export interface Queued {
   readonly waiting: number;
   readonly open: number;
   readonly unseen: number;
-  readonly maxTokens: number;
+  readonly limits: RoundLimits;
   readonly budget: GoalBudget;
   readonly spent: Spent;
 }
@@ -129,7 +130,7 @@ export class GoalWorld {
       round,
       end,
       waitsFor: end.reason === 'BLOCKED' && this.int(0, 1) === 0 ? this.awaited(0) : null,
-      usage: { tokens, microUsd: 0 },
+      usage: { tokens, microUsd: 2 * tokens },
       runningMs: this.int(0, 10_000),
       reply: `r${this.int(0, 2)}`,
       acted: this.int(0, 2) === 0,
@@ -157,9 +158,8 @@ export class GoalWorld {
     const unseen = this.turns.filter(({ n }) => n > afterTurn).length;
     if (this.#waiting > 0 || this.#directive || this.#open || unseen > 0) return answer('busy');
     const spent = this.spent();
-    const { maxTokens } = limits;
-    this.queued.push({ round, waiting: this.#waiting, open: 0, unseen, maxTokens, budget, spent });
-    this.#directive = { round, maxTokens, spent: spent.tokens };
+    this.queued.push({ round, waiting: this.#waiting, open: 0, unseen, limits, budget, spent });
+    this.#directive = { round, maxTokens: limits.maxTokens, spent: spent.tokens };
     return answer('queued');
   }
 

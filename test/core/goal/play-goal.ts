@@ -54,15 +54,23 @@ class Player {
     const world = new GoalWorld(pick);
     this.#world = world;
     this.#isForgotten = isForgotten;
-    const budget = { turns: world.int(1, 12), tokens: world.int(1, 5_000), microUsd: null, runningMs: 10_000_000 };
+    const budget = {
+      turns: world.int(1, 12),
+      tokens: world.int(1, 5_000),
+      microUsd: world.one([null, 8_000]),
+      runningMs: 100_000,
+    };
     this.#state = openGoal({ budget, sceptics: world.int(1, 3), atMs: 0 });
     this.#copy = this.#state;
   }
 
   played(): PlayedGoal {
     this.#isCalm = true;
-    this.#hear({ kind: 'noticed' });
-    this.go();
+    // All words come, and so does the sweeper's.
+    for (let n = 0; n < 2; n += 1) {
+      this.#hear({ kind: 'noticed' });
+      this.go();
+    }
     const leftBehind = this.#leftBehind;
     return { heard: this.#heard, steps: this.#steps, world: this.#world, last: this.#state, leftBehind };
   }
@@ -149,13 +157,13 @@ class Player {
         return world.asked(`judge ${step.turn} ${step.failures}`, () => ({
           kind: 'judged',
           verdict: this.#verdict(),
-          usage: { tokens: world.int(0, 20), microUsd: 0 },
+          usage: this.#bill(),
         }));
       case 'doubt':
         return world.asked(`doubt ${step.turn} ${step.sceptic} ${step.failures}`, () => ({
           kind: 'doubted',
           vote: this.#vote(),
-          usage: { tokens: world.int(0, 20), microUsd: 0 },
+          usage: this.#bill(),
         }));
       case 'stopGate':
         return { kind: 'gated', answer: world.one(['pass', 'block', 'block', 'stop'] as const), verdict: 'g' };
@@ -165,6 +173,11 @@ class Player {
       case 'finish':
         return null;
     }
+  }
+
+  #bill() {
+    const tokens = this.#world.int(0, 20);
+    return { tokens, microUsd: 2 * tokens };
   }
 
   #verdict(): JudgeVerdict {
