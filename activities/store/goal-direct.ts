@@ -1,4 +1,4 @@
-import { and, eq, gt, notInArray, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, notInArray, sql } from 'drizzle-orm';
 import { BACKGROUND } from '../../workflows/core/inputs.ts';
 import type { RoundLimits } from '../../workflows/core/goal/goal-limits.ts';
 import type { Db, Tx } from './database.ts';
@@ -64,7 +64,7 @@ async function isBusy(tx: Tx, owner: string, afterTurn: number): Promise<boolean
 /** Takes a directive back that no turn has begun with. Returns the turn that has, if one has. */
 export async function withdrawDirective(
   tx: Tx,
-  at: { readonly goal: string; readonly session: string; readonly round: number },
+  at: { readonly goal: string; readonly session: string; readonly round: number | 'newest' },
 ): Promise<{ readonly withdrawn: string | null; readonly turn: string | null }> {
   // The same order of locks as the session's own look at its queue.
   await tx.select({ id: session.id }).from(session).where(eq(session.id, at.session)).for('no key update');
@@ -72,7 +72,9 @@ export async function withdrawDirective(
     .select({ id: input.id, status: input.status, turn: input.turn })
     .from(goalRound)
     .innerJoin(input, eq(input.id, goalRound.input))
-    .where(and(eq(goalRound.goal, at.goal), eq(goalRound.round, at.round)));
+    .where(and(eq(goalRound.goal, at.goal), at.round === 'newest' ? undefined : eq(goalRound.round, at.round)))
+    .orderBy(desc(goalRound.round))
+    .limit(1);
   if (row?.status !== 'queued') return { withdrawn: null, turn: row?.turn ?? null };
   await tx
     .update(input)

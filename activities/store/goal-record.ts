@@ -40,7 +40,7 @@ export async function recordFacts(
           events.push(...withdrawal((await withdrawDirective(tx, { ...at, round: fact.round })).withdrawn, at.goal));
           break;
         case 'turn_cancelled': {
-          const found = await withdrawDirective(tx, { ...at, round: fact.round });
+          const found = await withdrawDirective(tx, { ...at, round: 'newest' });
           events.push(...withdrawal(found.withdrawn, at.goal));
           if (found.turn !== null)
             cancels.push({ turn: found.turn, id: fact.command, command: await commandOf(tx, at.goal, fact.command) });

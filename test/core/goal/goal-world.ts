@@ -176,8 +176,8 @@ export class GoalWorld {
     this.facts.push(fact);
     if (fact.kind === 'withdrawn') this.#withdraw(fact.round);
     if (fact.kind === 'turn_cancelled') {
-      this.#withdraw(fact.round);
-      if (this.#open?.round === fact.round) this.#open.isCancelled = true;
+      this.#withdraw(this.#directive?.round ?? null);
+      if (this.#open && this.#open.round !== null) this.#open.isCancelled = true;
     }
     const woken = fact.kind === 'wake_settled' ? this.wakes.get(fact.wake) : undefined;
     if (woken) woken.settled += 1;

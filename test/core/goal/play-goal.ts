@@ -85,7 +85,8 @@ class Player {
       world.wakeUp();
       this.#tell();
     }
-    if (what === 6) this.#command();
+    // Often two in a row: what the second one meets is rare otherwise.
+    for (let more = what === 6 ? 1 : 0; more > 0; more = world.int(0, 1)) this.#command();
     if (what === 7) this.#deliver();
     if (what === 8 && world.int(0, 3) === 0) {
       world.takeDirectiveOut();

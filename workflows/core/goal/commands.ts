@@ -33,7 +33,13 @@ function obeyed(known: GoalState, command: GoalCommand): GoalState {
         ? known
         : waking({ ...known, brakes: { ...known.brakes, outages: 0 } }, cause, 'user');
     case 'cancel':
-      return moving(cancellingTurn(known, command.id), { kind: 'cancelled' }, cause, 'user');
+      // A round may run on while the goal rests already.
+      return moving(
+        withFact(known, { kind: 'turn_cancelled', command: command.id }),
+        { kind: 'cancelled' },
+        cause,
+        'user',
+      );
     case 'edit':
       return edited(known, command);
   }
@@ -41,13 +47,6 @@ function obeyed(known: GoalState, command: GoalCommand): GoalState {
 
 function isPausedByUser({ status }: GoalState): boolean {
   return status.kind === 'paused' && status.by === 'user';
-}
-
-/** A round may run on while the goal rests already; where none runs this finds nothing to cancel. */
-function cancellingTurn(state: GoalState, command: string): GoalState {
-  const { status, rounds } = state;
-  const round = status.kind === 'active' && status.doing.kind === 'running' ? status.doing.round : rounds;
-  return withFact(state, { kind: 'turn_cancelled', command, round });
 }
 
 /** A budget that was raised lets the goal go on; one that was lowered is looked at before the next round. */

@@ -147,8 +147,8 @@ export type GoalFact = { readonly n: number } & (
   | { readonly kind: 'edited'; readonly edit: string }
   /** The directive of a round that has not begun is not wanted any more. */
   | { readonly kind: 'withdrawn'; readonly round: number }
-  /** A cancelled goal takes its running turn with it. */
-  | { readonly kind: 'turn_cancelled'; readonly command: string; readonly round: number }
+  /** A cancelled goal takes its newest round with it, be it queued or running. */
+  | { readonly kind: 'turn_cancelled'; readonly command: string }
 );
 
 /** The whole goal: references and counters, no text. */
