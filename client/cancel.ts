@@ -6,9 +6,8 @@ import { newId } from '../activities/store/ids.ts';
 import { markWithdrawn, type Withdrawal, withdrawnEvent } from '../activities/store/input-changes.ts';
 import { storeCancel } from '../activities/store/intake.ts';
 import { cancel, session } from '../activities/store/schema.ts';
-import type { ClientEngine } from './engine.ts';
 import { EngineAway, onStore } from './faults.ts';
-import { orderGoal } from './goals.ts';
+import { type OrderDeps, orderGoal } from './goal-orders.ts';
 import { type FoundJob, findJob } from './read-jobs.ts';
 
 export interface CancelJob {
@@ -24,10 +23,7 @@ export type CancelledJob = 'took_request' | 'already_ended' | 'withdrawn';
 const LOOK_AGAIN_MS = 250;
 const GIVE_UP_AFTER_MS = 10_000;
 
-interface CancelDeps {
-  readonly db: Db;
-  readonly engine: ClientEngine;
-}
+type CancelDeps = OrderDeps;
 
 /** Null where the tenant has no such job. Throws EngineAway or StoreAway. */
 export async function cancelJob(
@@ -60,7 +56,7 @@ async function cancelGoalOf(
 }
 
 async function tryCancel(
-  { db, engine }: CancelDeps,
+  { db, engine }: Pick<CancelDeps, 'db' | 'engine'>,
   { job, next }: FoundJob,
   { id, by, why }: CancelJob & { readonly id: string },
 ): Promise<CancelledJob | 'look_again'> {

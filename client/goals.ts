@@ -1,24 +1,27 @@
 import { and, desc, eq } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
-import { keepAnswer, storeGoalCommand } from '../activities/store/goal-commands.ts';
-import { findGoal, type GoalRow, storeGoal } from '../activities/store/goals.ts';
+import { awaitedEvent } from '../activities/store/awaited-event.ts';
+import { agentOf } from '../activities/store/definitions.ts';
+import { findGoal, type GoalRow, type NewGoal, storeGoal } from '../activities/store/goals.ts';
+import { verdictText } from '../activities/store/goal-verdicts.ts';
 import { contentHash, sha256 } from '../activities/store/hash.ts';
 import { newId } from '../activities/store/ids.ts';
 import { insertSession } from '../activities/store/intake.ts';
-import { goal, type GoalSchedule, session, wake } from '../activities/store/schema.ts';
-import { type StoredWake, storeWake } from '../activities/store/wakes.ts';
-import type { GoalCommand } from '../workflows/core/goal/goal-event.ts';
+import {
+  goal,
+  type GoalSchedule,
+  session,
+  type StoredAgent,
+  wake,
+  type WakeSource,
+} from '../activities/store/schema.ts';
 import type { ClientEngine } from './engine.ts';
 import { onStore } from './faults.ts';
-import {
-  type BudgetWish,
-  changedBudget,
-  type GoalWish,
-  type PlannedGoal,
-  planGoal,
-} from '../activities/store/goal-plan.ts';
+import { type GoalWish, type PlannedGoal, planGoal } from '../activities/store/goal-plan.ts';
 import { findJob } from './read-jobs.ts';
-import { createRecurring, orderRecurring, templateOf } from './recurring.ts';
+import { createRecurring } from './recurring.ts';
+import { scheduleFault } from './schedule-spec.ts';
+import { type ShownCommand, shownCommands } from './shown-commands.ts';
 import type { Catalogue } from './submit.ts';
 
 export interface GoalDeps {
@@ -56,6 +59,8 @@ export async function createGoal(deps: GoalDeps, request: NewGoalRequest): Promi
   const fingerprint = contentHash(body);
   const id = `goal_${sha256('goal', tenant, key).slice(0, 32)}`;
   const { schedule } = request;
+  const fault = schedule ? scheduleFault(schedule) : null;
+  if (fault !== null) return { kind: 'refused', why: fault };
   if (schedule && request.session === undefined)
     return await createRecurring(deps, { ...request, schedule }, { id, fingerprint });
   const created = await onStore(async () => {
@@ -64,8 +69,9 @@ export async function createGoal(deps: GoalDeps, request: NewGoalRequest): Promi
     return await storeNew(deps, request, { id, fingerprint });
   });
   if (created.kind !== 'accepted') return created;
-  await deps.engine.lookGoal(created.goal);
+  // Before the goal begins: its end takes the Schedule away.
   if (schedule) await deps.engine.schedule({ target: 'goal', id }, schedule);
+  await deps.engine.lookGoal(created.goal);
   return created;
 }
 
@@ -79,24 +85,32 @@ interface Identity {
   readonly fingerprint: string;
 }
 
-async function storeNew({ db, catalogue }: GoalDeps, request: NewGoalRequest, own: Identity): Promise<CreatedGoal> {
-  const { tenant, agent: name, objective, by } = request;
-  const agent = catalogue.agent(name);
-  if (!agent) return { kind: 'unknown_agent', asked: name ?? '', known: catalogue.names };
-  const planned = planGoal(agent, request);
+async function storeNew(deps: GoalDeps, request: NewGoalRequest, own: Identity): Promise<CreatedGoal> {
+  const { db } = deps;
+  const { tenant, objective, by } = request;
+  const owner = request.session === undefined ? null : await sessionOf(db, tenant, request.session);
+  if (request.session !== undefined && !owner) return { kind: 'unknown_session' };
+  // A session keeps the agent that it began with.
+  const agent = owner ? await agentOf(db, owner.agent) : deps.catalogue.agent(request.agent);
+  if (!agent) return { kind: 'unknown_agent', asked: request.agent ?? '', known: deps.catalogue.names };
+  const planned = planGoal(agent, request, deps.catalogue.toolCheck);
   if (planned.kind === 'refused') return planned;
   const common = { ...own, ...planned.goal, tenant, objective, by };
-  if (request.session !== undefined) {
-    const owner = await sessionOf(db, tenant, request.session);
-    if (owner === null) return { kind: 'unknown_session' };
-    return answerOf(await storeGoal(db, { ...common, session: owner }), own.id, owner);
-  }
-  const found = catalogue.workspace(request.workspace, own.id);
+  if (!owner) return await storeWithSession(deps, { ...request, agent }, common);
+  return answerOf(await storeGoal(db, { ...common, session: owner.id }), own.id, owner.id);
+}
+
+async function storeWithSession(
+  { db, catalogue }: GoalDeps,
+  { tenant, agent, workspace }: Omit<NewGoalRequest, 'agent'> & { readonly agent: StoredAgent },
+  common: Omit<NewGoal, 'session'>,
+): Promise<CreatedGoal> {
+  const found = catalogue.workspace(workspace, common.id);
   if (!found.ok) return { kind: 'refused', why: found.why };
   const owner = newId('ses');
   return await db.transaction(async (tx) => {
     await insertSession(tx, { id: owner, tenant, agent, workspace: found.workspace, title: null });
-    return answerOf(await storeGoal(tx, { ...common, session: owner }), own.id, owner);
+    return answerOf(await storeGoal(tx, { ...common, session: owner }), common.id, owner);
   });
 }
 
@@ -105,85 +119,21 @@ function answerOf(stored: Awaited<ReturnType<typeof storeGoal>>, id: string, own
   return { kind: 'accepted', goal: id, session: owner, isNew: stored === 'stored' };
 }
 
-async function sessionOf(db: Db, tenant: string, id: string): Promise<string | null> {
+interface Owner {
+  readonly id: string;
+  /** Hash of its agent. */
+  readonly agent: string;
+}
+
+async function sessionOf(db: Db, tenant: string, id: string): Promise<Owner | null> {
   const found = await findJob(db, tenant, id);
-  if (found) return found.job.session;
-  if (!/^\w{1,80}$/.test(id)) return null;
+  const wanted = found?.job.session ?? id;
+  if (!/^\w{1,80}$/.test(wanted)) return null;
   const [row] = await db
-    .select({ id: session.id })
+    .select({ id: session.id, agent: session.agent })
     .from(session)
-    .where(and(eq(session.id, id), eq(session.tenant, tenant)));
-  return row?.id ?? null;
-}
-
-export interface GoalOrder {
-  /** The same id again is the same command; one of its own if left out. */
-  readonly id?: string | undefined;
-  readonly kind: GoalCommand['kind'];
-  readonly by: string;
-  readonly why?: string | undefined;
-  /** For `edit`. */
-  readonly objective?: string | undefined;
-  readonly budget?: BudgetWish | undefined;
-}
-
-export type OrderAnswer =
-  | { readonly kind: 'done'; readonly status: string }
-  | { readonly kind: 'final'; readonly status: string }
-  | { readonly kind: 'conflict' };
-
-/** Tells a goal what to do, and brings its new status. Null: the tenant has no such goal. */
-export async function orderGoal(
-  deps: Pick<GoalDeps, 'db' | 'engine'>,
-  at: { readonly tenant: string; readonly goal: string },
-  order: GoalOrder,
-): Promise<OrderAnswer | null> {
-  const { db, engine } = deps;
-  const { id = newId('cmd'), kind, by, why, objective } = order;
-  const budget = order.budget ? changedBudget(order.budget) : undefined;
-  const row = await onStore(() => goalOf(db, at));
-  const template = row ? null : await onStore(() => templateOf(db, at));
-  if (template) return await orderRecurring(deps, template, order);
-  if (!row) return null;
-  const asked = { goal: row.id, id, kind, objective, budget, by, why: why ?? null };
-  const stored = await onStore(() => storeGoalCommand(db, asked));
-  if (stored.kind === 'conflict') return stored;
-  if (stored.answer !== null) return { kind: 'done', status: stored.answer };
-  if (row.isFinal) return { kind: 'final', status: row.status };
-  const command: GoalCommand =
-    kind === 'edit'
-      ? { id, kind, budget: budget ?? {}, objective: objective === undefined ? 'same' : 'changed' }
-      : { id, kind };
-  const status = await engine.commandGoal(row.id, command);
-  if (status === null)
-    return { kind: 'final', status: (await onStore(() => findGoal(db, row.id)))?.status ?? row.status };
-  await onStore(() => keepAnswer(db, row.id, id, status));
-  if (kind === 'cancel') await engine.changeSchedule(row.id, kind);
-  return { kind: 'done', status };
-}
-
-export interface WakeRequest {
-  /** Twice delivered is once woken; one of its own if left out. */
-  readonly id?: string | undefined;
-  /** What has happened, where the goal may wait for it by name. */
-  readonly event?: string | undefined;
-  readonly by: string;
-}
-
-export type WokenGoal = Omit<StoredWake, 'isBeingTold'>;
-
-/** Wakes a goal: a row first, then the engine. Null: the tenant has no such goal. */
-export async function wakeGoal(
-  { db, engine }: GoalDeps,
-  at: { readonly tenant: string; readonly goal: string },
-  { id: key = newId('wk'), event, by }: WakeRequest,
-): Promise<WokenGoal | null> {
-  const row = await onStore(() => goalOf(db, at));
-  if (!row) return null;
-  const stored = await onStore(() => storeWake(db, { goal: row.id, key, source: 'api', event: event ?? null, by }));
-  if (stored.outcome === null && !stored.isBeingTold) await engine.lookGoal(row.id);
-  const { id, isNew, outcome, why } = stored;
-  return { id, isNew, outcome, why };
+    .where(and(eq(session.id, wanted), eq(session.tenant, tenant)));
+  return row ?? null;
 }
 
 /** Ids are ours: whatever else stands in a request names nothing. A recurring goal's round reads `<template>/<time>`. */
@@ -197,7 +147,7 @@ export async function goalOf(db: Db, at: { readonly tenant: string; readonly goa
 
 export interface ShownWake {
   readonly id: string;
-  readonly source: 'api' | 'schedule';
+  readonly source: WakeSource;
   readonly event: string | null;
   readonly by: string | null;
   readonly outcome: string | null;
@@ -247,7 +197,23 @@ function toGoal(row: GoalRow): Goal {
   };
 }
 
-export type GoalWithWakes = Goal & { readonly wakes: readonly ShownWake[] };
+/** What was found of the newest turn that was judged; a person may read it, so it is no code. */
+export interface ShownVerdict {
+  readonly source: string;
+  readonly text: string;
+  readonly nextStep: string | null;
+}
+
+/** Newest commands and wakes first. */
+export type GoalWithWakes = Goal & {
+  /** When its rest ends by itself; null: it does not, or it does not rest. */
+  readonly until: string | null;
+  /** The event that it waits for, by name. */
+  readonly event: string | null;
+  readonly verdict: ShownVerdict | null;
+  readonly commands: readonly ShownCommand[];
+  readonly wakes: readonly ShownWake[];
+};
 
 const SHOWN = 200;
 
@@ -257,6 +223,10 @@ export async function showGoal(db: Db, tenant: string, id: string): Promise<Goal
   const wakes = await db.select().from(wake).where(eq(wake.goal, row.id)).orderBy(desc(wake.createdAt)).limit(SHOWN);
   return {
     ...toGoal(row),
+    until: untilOf(row.state.status),
+    event: await awaitedEvent(db, row),
+    verdict: await verdictText(db, row.state.verdict),
+    commands: await shownCommands(db, row.id),
     wakes: wakes.map(({ key, source, event, by, outcome, why, createdAt }) => ({
       id: key,
       source,
@@ -267,6 +237,11 @@ export async function showGoal(db: Db, tenant: string, id: string): Promise<Goal
       at: createdAt.toISOString(),
     })),
   };
+}
+
+function untilOf(status: GoalRow['state']['status']): string | null {
+  const { untilMs = null } = status.kind === 'waiting' ? status.awaited : 'untilMs' in status ? status : {};
+  return untilMs === null ? null : new Date(untilMs).toISOString();
 }
 
 /** Newest first. */

@@ -4,7 +4,8 @@ export type { CostReport, UsageSum } from './cost.ts';
 export type { EngineState } from './engine.ts';
 export { BadPosition, EngineAway, SessionClosed, StoreAway } from './faults.ts';
 export type { FollowRequest, RunEvent } from './follow.ts';
-export type { CreatedGoal, Goal, GoalOrder, GoalWithWakes, NewGoalRequest, OrderAnswer, WakeRequest } from './goals.ts';
+export type { GoalOrder, OrderAnswer, WakeRequest, WokenGoal } from './goal-orders.ts';
+export type { CreatedGoal, Goal, GoalWithWakes, NewGoalRequest } from './goals.ts';
 export type { BudgetWish, GoalWish } from '../activities/store/goal-plan.ts';
 export type { CallText, TextEvent } from './hydrate.ts';
 export type {
@@ -22,7 +23,7 @@ export type { MessageList, MessagePage, ShownMessage } from './messages.ts';
 export type { OutsideEvent, ReportedEvent } from './outside-events.ts';
 export type { PlanState } from './plan.ts';
 export type { JobPage, ListRequest } from './read-jobs.ts';
-export type { RecurringGoal } from './recurring.ts';
+export type { RecurringGoal, RecurringLine } from './recurring.ts';
 export { createRuns, type JobWithResult, type OpenJob, type Runs, type RunsOptions } from './runs.ts';
 export type {
   ForkSession,

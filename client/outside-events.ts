@@ -21,6 +21,8 @@ export interface ReportedEvent {
   readonly isNew: boolean;
   /** How many waits it ended; 0: it is kept for one that the running turn may still begin. */
   readonly waits: number;
+  /** The session's goal, which hears of it: it goes on if it waits for that name. */
+  readonly goal: string | null;
 }
 
 /**
@@ -39,5 +41,7 @@ export async function reportEvent(
   const { id = newId('evt'), name, text = '', by } = event;
   const stored = await onStore(() => storeOutsideEvent(deps.db, { session, id, name: name.trim(), text, by }));
   await Promise.all(stored.answered.map((answered) => tellAnswer(deps, answered)));
-  return { id, isNew: stored.isNew, waits: stored.waits };
+  if (stored.goal !== null) await deps.engine.lookGoal(stored.goal);
+  const { isNew, waits, goal } = stored;
+  return { id, isNew, waits, goal };
 }

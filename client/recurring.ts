@@ -1,19 +1,22 @@
-import { and, asc, desc, eq, isNull } from 'drizzle-orm';
+import { and, asc, desc, eq, isNull, sql } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
-import { endTemplate } from '../activities/store/firings.ts';
-import { contentHash } from '../activities/store/hash.ts';
+import type { NewGoalCommand } from '../activities/store/goal-commands.ts';
+import { contentHash, storable } from '../activities/store/hash.ts';
 import {
   agent as agents,
   type FiringOutcome,
+  type GoalCheck,
   goalFiring,
   type GoalSchedule,
   goalTemplate,
 } from '../activities/store/schema.ts';
 import { onStore } from './faults.ts';
-import type { CreatedGoal, GoalDeps, GoalOrder, NewGoalRequest, OrderAnswer } from './goals.ts';
-import { changedBudget, planGoal } from '../activities/store/goal-plan.ts';
+import type { CreatedGoal, GoalDeps, NewGoalRequest } from './goals.ts';
+import { type ShownCommand, shownCommands } from './shown-commands.ts';
+import { planGoal } from '../activities/store/goal-plan.ts';
+import type { GoalBudget } from '../workflows/core/goal/goal-state.ts';
 
-type TemplateRow = typeof goalTemplate.$inferSelect;
+export type TemplateRow = typeof goalTemplate.$inferSelect;
 
 /** Stores a recurring goal, then has the engine fire; each firing begins a goal of its own with fresh budgets. */
 export async function createRecurring(
@@ -27,7 +30,7 @@ export async function createRecurring(
     if (before) return { kind: 'accepted', goal: own.id, session: null, isNew: false };
     const pinned = catalogue.agent(request.agent);
     if (!pinned) return { kind: 'unknown_agent', asked: request.agent ?? '', known: catalogue.names };
-    const planned = planGoal(pinned, request);
+    const planned = planGoal(pinned, request, catalogue.toolCheck);
     if (planned.kind === 'refused') return planned;
     const found = catalogue.workspace(request.workspace, own.id);
     if (!found.ok) return { kind: 'refused', why: found.why };
@@ -52,37 +55,48 @@ export async function templateOf(
   return row?.tenant === at.tenant ? row : null;
 }
 
-/** A round that is open goes on in any case; what changes is which firings come, and what they begin with. */
-export async function orderRecurring(
-  { db, engine }: Pick<GoalDeps, 'db' | 'engine'>,
-  row: TemplateRow,
-  { kind, objective, budget }: GoalOrder,
-): Promise<OrderAnswer> {
-  if (row.endedAt) return { kind: 'final', status: 'cancelled' };
-  if (kind === 'edit') {
-    const changed = { ...row.budget, ...(budget ? changedBudget(budget) : {}) };
-    const set = { budget: changed, ...(objective === undefined ? {} : { objective }) };
-    await onStore(() =>
-      db
-        .update(goalTemplate)
-        .set(set)
-        .where(and(eq(goalTemplate.id, row.id), isNull(goalTemplate.endedAt))),
-    );
-    return { kind: 'done', status: 'active' };
-  }
-  if (kind === 'cancel') await onStore(() => endTemplate(db, row.id));
-  await engine.changeSchedule(row.id, kind);
-  return { kind: 'done', status: DONE[kind] };
+/** Does to the rows what a command wants, and brings the status; null where the recurring goal is over. */
+export async function changeTemplate(
+  db: Db,
+  id: string,
+  { kind, objective, budget, checks = null }: NewGoalCommand,
+): Promise<RecurringGoal['status'] | null> {
+  const isOpen = and(eq(goalTemplate.id, id), isNull(goalTemplate.endedAt));
+  return await db.transaction(async (tx) => {
+    const [row] = await tx.select().from(goalTemplate).where(isOpen).for('update');
+    if (!row) return null;
+    const { schedule } = row;
+    const paused = { pause: true, resume: false, edit: schedule.paused, cancel: schedule.paused }[kind];
+    await tx
+      .update(goalTemplate)
+      .set({
+        budget: { ...row.budget, ...budget },
+        schedule: paused === undefined ? schedule : { ...schedule, paused },
+        ...(objective === undefined ? {} : { objective: storable(objective) }),
+        ...(checks === null ? {} : { checks }),
+        ...(kind === 'cancel' ? { endedAt: sql`clock_timestamp()` } : {}),
+      })
+      .where(isOpen);
+    if (kind === 'cancel') return 'cancelled';
+    return paused ? 'paused(user)' : 'active';
+  });
 }
 
-const DONE = { pause: 'paused(user)', resume: 'active', cancel: 'cancelled' } as const;
-
-/** A recurring goal, its newest firings first. Times are ISO. */
-export interface RecurringGoal {
+/** A recurring goal, without its firings. */
+export interface RecurringLine {
   readonly id: string;
   readonly objective: string;
   readonly schedule: GoalSchedule;
+  readonly status: 'active' | 'paused(user)' | 'cancelled';
+}
+
+/** A recurring goal, its newest firings first. Times are ISO. */
+export interface RecurringGoal extends RecurringLine {
   readonly endedAt: string | null;
+  readonly budget: GoalBudget;
+  readonly checks: readonly GoalCheck[];
+  /** What somebody told it to do, newest first. */
+  readonly commands: readonly ShownCommand[];
   readonly firings: readonly {
     /** The time it was meant for. */
     readonly slot: string;
@@ -105,10 +119,11 @@ export async function showRecurring(db: Db, tenant: string, id: string): Promise
     .orderBy(desc(goalFiring.slot), asc(goalFiring.createdAt))
     .limit(SHOWN);
   return {
-    id,
-    objective: row.objective,
-    schedule: row.schedule,
+    ...lineOf(row),
     endedAt: row.endedAt?.toISOString() ?? null,
+    budget: row.budget,
+    checks: row.checks,
+    commands: await shownCommands(db, id),
     firings: firings.map(({ slot, outcome, goal, createdAt }) => ({
       slot: slot.toISOString(),
       outcome,
@@ -116,4 +131,23 @@ export async function showRecurring(db: Db, tenant: string, id: string): Promise
       at: createdAt.toISOString(),
     })),
   };
+}
+
+function lineOf({ id, objective, schedule, endedAt }: TemplateRow): RecurringLine {
+  return { id, objective, schedule, status: endedAt ? 'cancelled' : schedule.paused ? 'paused(user)' : 'active' };
+}
+
+/** Newest first; `open`: those that are not cancelled. */
+export async function listRecurring(
+  db: Db,
+  tenant: string,
+  request: { readonly open?: boolean | undefined } = {},
+): Promise<readonly RecurringLine[]> {
+  const rows = await db
+    .select()
+    .from(goalTemplate)
+    .where(and(eq(goalTemplate.tenant, tenant), request.open ? isNull(goalTemplate.endedAt) : undefined))
+    .orderBy(desc(goalTemplate.createdAt), desc(goalTemplate.id))
+    .limit(SHOWN);
+  return rows.map(lineOf);
 }

@@ -18,18 +18,20 @@ import {
   type CreatedGoal,
   createGoal,
   type Goal,
-  type GoalOrder,
   type GoalWithWakes,
   listGoals,
   type NewGoalRequest,
+  showGoal,
+} from './goals.ts';
+import {
+  type GoalOrder,
   type OrderAnswer,
   orderGoal,
-  showGoal,
   wakeGoal,
   type WakeRequest,
   type WokenGoal,
-} from './goals.ts';
-import { type RecurringGoal, showRecurring } from './recurring.ts';
+} from './goal-orders.ts';
+import { listRecurring, type RecurringGoal, type RecurringLine, showRecurring } from './recurring.ts';
 import { type PlanState, planSession } from './plan.ts';
 import { type FollowRequest, followJob, type RunEvent } from './follow.ts';
 import { type InputRuns, inputRuns } from './inputs.ts';
@@ -96,9 +98,11 @@ export interface Runs extends InputRuns, SessionRuns {
   recurring(tenant: string, goal: string): Promise<RecurringGoal | null>;
   /** Newest first; `open`: those that are not final. */
   goals(tenant: string, request?: { readonly open?: boolean | undefined }): Promise<readonly Goal[]>;
+  /** Recurring ones, newest first; `open`: those that are not cancelled. */
+  recurringGoals(tenant: string, request?: { readonly open?: boolean | undefined }): Promise<readonly RecurringLine[]>;
   /** Pauses, resumes, edits or cancels a goal; the answer is the status it has then. */
   orderGoal(tenant: string, goal: string, order: GoalOrder): Promise<OrderAnswer | null>;
-  wakeGoal(tenant: string, goal: string, request: WakeRequest): Promise<WokenGoal | null>;
+  wakeGoal(tenant: string, goal: string, request: WakeRequest): Promise<WokenGoal | 'recurring' | null>;
   ps(tenant: string): Promise<readonly OpenJob[]>;
   /** Throws StoreAway or EngineAway where one of the two does not answer. */
   check(): Promise<void>;
@@ -121,7 +125,7 @@ export function createRuns(options: RunsOptions): Runs {
     list: (tenant, request = {}) => onStore(() => listJobs(db, tenant, request)),
     events: (tenant, job, request = {}) => followJob({ db, listener }, { tenant, job }, request),
     cancel: async (tenant, id, request) =>
-      (await cancelJob({ db, engine }, { tenant, job: id }, request)) ??
+      (await cancelJob({ db, engine, catalogue }, { tenant, job: id }, request)) ??
       (await cancelAgent({ db, engine }, { tenant, agent: id }, request)),
     show: (tenant, id) =>
       onStore(async () => {
@@ -140,8 +144,9 @@ export function createRuns(options: RunsOptions): Runs {
     goal: (tenant, id) => onStore(() => showGoal(db, tenant, id)),
     recurring: (tenant, id) => onStore(() => showRecurring(db, tenant, id)),
     goals: (tenant, request) => onStore(() => listGoals(db, tenant, request)),
-    orderGoal: (tenant, id, order) => orderGoal({ db, engine }, { tenant, goal: id }, order),
-    wakeGoal: (tenant, id, request) => wakeGoal({ db, engine, catalogue }, { tenant, goal: id }, request),
+    recurringGoals: (tenant, request) => onStore(() => listRecurring(db, tenant, request)),
+    orderGoal: (tenant, id, order) => orderGoal({ db, engine, catalogue }, { tenant, goal: id }, order),
+    wakeGoal: (tenant, id, request) => wakeGoal({ db, engine }, { tenant, goal: id }, request),
     async ps(tenant) {
       const jobs = await onStore(() => openJobs(db, tenant));
       const sessions = jobs.map(({ session }) => session);

@@ -5,7 +5,7 @@ import { goalIdOf, markDispatched, storeJob, type SubmitResult, type Workspace }
 import { job, type StoredAgent } from '../activities/store/schema.ts';
 import type { ClientEngine } from './engine.ts';
 import { onStore } from './faults.ts';
-import { type GoalWish, planGoal } from '../activities/store/goal-plan.ts';
+import { type GoalWish, type JudgeCheck, planGoal } from '../activities/store/goal-plan.ts';
 
 /** What a submitter may name; the config fills it. */
 export interface Catalogue {
@@ -14,6 +14,8 @@ export interface Catalogue {
   outputSchema(schema: unknown): { readonly ok: true } | { readonly ok: false; readonly why: string };
   /** The agent of that name, or the default one. */
   agent(name: string | undefined): StoredAgent | null;
+  /** Whether a tool may check the goals of an agent. */
+  toolCheck: JudgeCheck;
   workspace(
     path: string | undefined,
     jobKey: string,
@@ -111,7 +113,7 @@ async function store({ db, catalogue }: SubmitDeps, submission: Submission): Pro
   if (budget.kind === 'budget_refused') return budget;
   const schema = outputSchema ? catalogue.outputSchema(outputSchema) : null;
   if (schema?.ok === false) return { kind: 'schema_refused', why: schema.why };
-  const planned = submission.goal ? planGoal(budget.agent, submission.goal) : null;
+  const planned = submission.goal ? planGoal(budget.agent, submission.goal, catalogue.toolCheck) : null;
   if (planned?.kind === 'refused') return { kind: 'budget_refused', why: planned.why };
   const found = catalogue.workspace(submission.workspace, contentHash([tenant, key]));
   if (!found.ok) return { kind: 'workspace_refused', why: found.why };

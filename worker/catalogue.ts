@@ -3,6 +3,9 @@ import { mkdirSync, realpathSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isAbsolute, relative, resolve } from 'node:path';
 import { type UsableSchema, usableSchema } from '../activities/answer/output-schema.ts';
+import { hasTool, usableCheck } from '../activities/goal/tool-check.ts';
+import { isRemoteName } from '../activities/mcp/names.ts';
+import type { JudgeCheck } from '../activities/store/goal-plan.ts';
 import type { Workspace } from '../activities/store/intake.ts';
 import type { StoredAgent } from '../activities/store/schema.ts';
 import type { Config } from './config/load.ts';
@@ -14,6 +17,8 @@ export interface Catalogue {
   agent(name: string | undefined): StoredAgent | null;
   /** Whether answers can be judged by this JSON Schema. */
   outputSchema(schema: unknown): UsableSchema;
+  /** Whether a tool may check the goals of an agent. Tools of MCP servers are known to workers only: they look again. */
+  toolCheck: JudgeCheck;
   workspace(path: string | undefined, jobKey: string): { ok: true; workspace: Workspace } | { ok: false; why: string };
 }
 
@@ -22,6 +27,11 @@ export function createCatalogue(config: Config): Catalogue {
     names: config.agents.map((agent) => agent.name),
     agent: (name) => config.agents.find((agent) => name === undefined || agent.name === name) ?? null,
     outputSchema: usableSchema,
+    toolCheck: (agent, check) => {
+      const lacking = hasTool(agent, check);
+      if (lacking || isRemoteName(check.tool)) return lacking ?? { ok: true };
+      return usableCheck(check, config.registry.lookup(check.tool));
+    },
     workspace: (path, jobKey) => findWorkspace(config, path, jobKey),
   };
 }

@@ -110,8 +110,8 @@ async function tell(goal: Goal, { facts }: GoalStep & { kind: 'record' }): Promi
   return { kind: 'recorded', upTo: facts[facts.length - 1]?.n ?? 0 };
 }
 
-async function lookAround(goal: Goal, { upTo, afterTurn }: GoalStep & { kind: 'look' }): Promise<void> {
-  const { more, ...found } = await goals.lookGoal({ goal: goal.id, afterTurn });
+async function lookAround(goal: Goal, { upTo, afterTurn, sinceTurn }: GoalStep & { kind: 'look' }): Promise<void> {
+  const { more, ...found } = await goals.lookGoal({ goal: goal.id, afterTurn, sinceTurn });
   goal.record({ kind: 'looked', upTo, ...found });
   if (more) goal.record({ kind: 'noticed' });
 }
@@ -137,18 +137,19 @@ async function check(goal: Goal, turn: string): Promise<Heard> {
 const UNUSABLE = { kind: 'unusable' } as const;
 const FREE = { tokens: 0, microUsd: 0 } as const;
 
-async function judge(goal: Goal, { turn, failures }: GoalStep & { kind: 'judge' }): Promise<Heard> {
+async function judge(goal: Goal, { turn, failures, left }: GoalStep & { kind: 'judge' }): Promise<Heard> {
   try {
-    return { kind: 'judged', ...(await goals.judgeGoal({ goal: goal.id, turn, failures })) };
+    return { kind: 'judged', ...(await goals.judgeGoal({ goal: goal.id, turn, failures, left })) };
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;
     return { kind: 'judged', verdict: UNUSABLE, usage: FREE };
   }
 }
 
-async function doubt(goal: Goal, { turn, sceptic, failures }: GoalStep & { kind: 'doubt' }): Promise<Heard> {
+async function doubt(goal: Goal, step: GoalStep & { kind: 'doubt' }): Promise<Heard> {
+  const { turn, sceptic, failures, left } = step;
   try {
-    const { verdict: vote, usage } = await goals.doubtGoal({ goal: goal.id, turn, sceptic, failures });
+    const { verdict: vote, usage } = await goals.doubtGoal({ goal: goal.id, turn, sceptic, failures, left });
     return { kind: 'doubted', vote, usage };
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;

@@ -50,6 +50,11 @@ export function goalWorkflowId(goal: string): string {
   return `goal/${goal}`;
 }
 
+/** Of the Schedule that fires a recurring goal, or wakes another one. */
+export function goalScheduleId(goal: string): string {
+  return `goal/${goal}`;
+}
+
 /** Something for this session or goal lies in the store: look. Carries nothing, so it can't be lost or doubled. */
 export const look = defineSignal('look');
 

@@ -21,4 +21,6 @@ export interface Engine {
   look(session: string): Promise<void>;
   /** The same for a goal. */
   lookGoal(goal: string): Promise<void>;
+  /** Nothing wakes the goal any more; one that nothing woke is left as it is. */
+  endSchedule(goal: string): Promise<void>;
 }

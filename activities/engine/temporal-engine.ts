@@ -1,6 +1,6 @@
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
 import type { temporal } from '@temporalio/proto';
-import { answerWaits, lookOfGoal, lookOfSession } from '../../workflows/messages.ts';
+import { answerWaits, goalScheduleId, lookOfGoal, lookOfSession } from '../../workflows/messages.ts';
 import type { Engine, WorkflowFate } from './port.ts';
 
 type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
@@ -36,6 +36,13 @@ export function temporalEngine(client: Client, taskQueue: string): Engine {
     fateOf: (workflowId) => fateOf(client, workflowId),
     look: (session) => signalSession(client, taskQueue, session),
     lookGoal: (goal) => signalGoal(client, taskQueue, goal),
+    async endSchedule(goal) {
+      try {
+        await client.schedule.getHandle(goalScheduleId(goal)).delete();
+      } catch (error) {
+        if (!(error instanceof ScheduleNotFoundError)) throw error;
+      }
+    },
   };
 }
 

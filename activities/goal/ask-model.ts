@@ -1,7 +1,9 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import type { GoalUsage } from '../../workflows/core/goal/goal-event.ts';
+import type { GoalUsage, JudgeVerdict } from '../../workflows/core/goal/goal-event.ts';
+import type { RequestLimits } from '../../workflows/core/goal/goal-limits.ts';
 import { patienceOf, POLICY } from '../../workflows/core/policy.ts';
+import type { Usage } from '../../workflows/core/sample-outcome.ts';
 import { chargedMicroUsd, chargedTokens } from '../../workflows/core/usage.ts';
 import { judgeAnswer } from '../answer/judge-answer.ts';
 import type { Deps } from '../deps.ts';
@@ -25,13 +27,19 @@ export interface Question {
   readonly instructions: string;
   readonly material: string;
   readonly schema: OutputSchema;
+  /** What the request may cost at most. */
+  readonly left: RequestLimits;
 }
 
-export interface Answer {
-  /** Null: no answer that fits. */
-  readonly value: Readonly<Record<string, unknown>> | null;
-  readonly usage: GoalUsage;
-}
+export type Answer =
+  | {
+      readonly kind: 'asked';
+      /** Null: no answer that fits. */
+      readonly value: Readonly<Record<string, unknown>> | null;
+      readonly usage: GoalUsage;
+    }
+  /** It was not sent. */
+  | Extract<JudgeVerdict, { readonly kind: 'unaffordable' }>;
 
 /** One request without tools to who judges the goal. What it costs is in the usage rows of the turn that is judged. */
 export async function askModel(deps: Deps, place: GoalPlace, question: Question): Promise<Answer> {
@@ -43,7 +51,10 @@ export async function askModel(deps: Deps, place: GoalPlace, question: Question)
     (sum, each) => sum + estimateMessage(each),
     estimateText(request.instructions),
   );
+  const worstTokens = inputTokens + request.outputTokens;
   const pricing = pricingOf(agent, { inputTokens, outputTokens: request.outputTokens });
+  const tooDear = overdrawn(question.left, await usageOfSample(db, question.key), { worstTokens, ...pricing });
+  if (tooDear) return tooDear;
   const attempt = newId('att');
   await openJudging(db, {
     attempt,
@@ -66,7 +77,20 @@ export async function askModel(deps: Deps, place: GoalPlace, question: Question)
   // This is asked for once a verdict that is kept, so it holds what no verdict came of.
   const used = await usageOfSample(db, question.key);
   const usage = { tokens: chargedTokens(used), microUsd: chargedMicroUsd(used) };
-  return { value: judged?.ok ? (judged.value as Record<string, unknown>) : null, usage };
+  return { kind: 'asked', value: judged?.ok ? (judged.value as Record<string, unknown>) : null, usage };
+}
+
+/** The worst case has to fit into what is left, beside what lost attempts of the same request may have cost. */
+function overdrawn(
+  { maxTokens, maxMicroUsd }: RequestLimits,
+  before: Usage,
+  { worstTokens, worstMicroUsd }: { readonly worstTokens: number; readonly worstMicroUsd: number | null },
+): Extract<Answer, { readonly kind: 'unaffordable' }> | null {
+  const tokens = worstTokens + chargedTokens(before);
+  if (tokens > maxTokens) return { kind: 'unaffordable', limit: 'tokens', needed: tokens };
+  const microUsd = (worstMicroUsd ?? 0) + chargedMicroUsd(before);
+  if (maxMicroUsd === null || microUsd <= maxMicroUsd) return null;
+  return { kind: 'unaffordable', limit: 'usd', needed: microUsd };
 }
 
 function requestOf(deps: Deps, agent: StoredAgent, question: Question): ModelRequest {

@@ -1,17 +1,9 @@
-import { Context } from '@temporalio/activity';
-import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
-import { supervise } from '../process/supervise.ts';
 import { findVerdict, keepVerdict } from '../store/goal-verdicts.ts';
-import { goalPlace, type GoalPlace } from '../store/goals.ts';
+import { goalPlace } from '../store/goals.ts';
 import { sha256 } from '../store/hash.ts';
-import type { GoalCheck } from '../store/schema.ts';
-import { show } from '../tools/capture.ts';
-import { type Finished, runProcess } from '../tools/run-process.ts';
-import { bash } from '../tools/shell.ts';
-import { fitText } from '../tools/text.ts';
-import { giveUpUnlessCancelled } from '../turn/call-outcome.ts';
 import { wordsHash } from './claim.ts';
+import { runCheck } from './run-check.ts';
 
 export interface JudgedTurnRequest {
   readonly goal: string;
@@ -48,48 +40,4 @@ export async function checkGoal(deps: Deps, { goal, turn }: JudgedTurnRequest): 
   const verdict = await keepVerdict<Checked>(db, kept);
   deps.notifier.moved(place.stream);
   return verdict;
-}
-
-interface Ran {
-  readonly passed: boolean;
-  readonly text: string;
-}
-
-async function runCheck(deps: Deps, place: GoalPlace, check: GoalCheck, key: string): Promise<Ran> {
-  const { outputChars } = POLICY.goal.checks;
-  const { cancellationSignal: signal } = Context.current();
-  const finished = await runProcess(
-    { ...bash(check.command), timeLimitMs: check.timeoutSeconds * 1_000, gentle: true },
-    {
-      workspace: place.workspacePath,
-      signal,
-      idempotencyKey: key,
-      details: null,
-      spawn: supervise,
-      resultChars: outputChars,
-      maskStream: () => deps.masker.stream(),
-    },
-  );
-  // A worker that leaves has found nothing out.
-  if (finished.stopped === 'aborted') giveUpUnlessCancelled(signal);
-  const shown = fitText(show(finished.captured, outputChars).text, outputChars);
-  const how = howItEnded(finished, check);
-  return {
-    passed: finished.stopped === null && finished.exit.code === 0,
-    text: `Check \`${fitText(check.command, 400)}\`: ${how}.${shown.trim() === '' ? '' : `\n${shown}`}`,
-  };
-}
-
-function howItEnded({ stopped, exit }: Finished, { timeoutSeconds }: GoalCheck): string {
-  switch (stopped) {
-    case 'timeout':
-      return `not finished within ${timeoutSeconds} s`;
-    case 'output':
-      return 'ended because it wrote too much';
-    case 'aborted':
-      return 'stopped';
-    case null:
-      if (exit.code === 0) return 'passed (exit code 0)';
-      return exit.code === null ? `ended by ${exit.signal ?? 'a signal'}` : `failed with exit code ${exit.code}`;
-  }
 }

@@ -1,6 +1,7 @@
 import type { RoundLimits } from '../../workflows/core/goal/goal-limits.ts';
 import type { Deps } from '../deps.ts';
 import { directiveId, queueDirective } from '../store/goal-direct.ts';
+import { wakingEvents } from '../store/wakes.ts';
 import { verdictText } from '../store/goal-verdicts.ts';
 import { goalPlace } from '../store/goals.ts';
 import { markDispatched } from '../store/intake.ts';
@@ -24,9 +25,12 @@ export async function directGoal(deps: Deps, request: DirectGoalRequest): Promis
   const { goal, round, limits, turns, turnsLeft, afterTurn } = request;
   const place = await goalPlace(db, goal);
   if (!place) return 'closed';
+  // All that is left is lent to sub-agents that still run.
+  if (limits.maxTokens === 0 || limits.maxMicroUsd === 0) return 'busy';
   const { session, objective } = place.row;
   const verdict = await verdictText(db, request.verdict);
-  const text = directiveText({ objective, round, turns, turnsLeft, limits, verdict });
+  const events = await wakingEvents(db, goal);
+  const text = directiveText({ objective, round, turns, turnsLeft, limits, verdict, events });
   const outcome = await queueDirective(db, { goal, session, round, limits, afterTurn, text });
   if (outcome !== 'queued') return outcome;
   deps.notifier.moved(place.stream);

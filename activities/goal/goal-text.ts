@@ -15,7 +15,7 @@ export async function goalText(db: Db, session: string): Promise<string | null> 
   return [
     fenced('objective', fitText(row.objective, POLICY.goal.objectiveChars)),
     `Status: ${row.status}, round ${rounds}.`,
-    `Left before this turn: ${leftWords(budget.turns - spent.turns, leftOf(budget, spent))}.`,
+    `Left before this turn: ${leftWords(budget.turns - spent.turns, leftOf(row.state))}.`,
     ...(found ? [fenced('verdict', found.text)] : []),
   ].join('\n\n');
 }

@@ -1,6 +1,8 @@
 import type { GoalUsage, JudgeVerdict, ScepticVote } from '../../workflows/core/goal/goal-event.ts';
+import type { RequestLimits } from '../../workflows/core/goal/goal-limits.ts';
 import { asText } from '../model/json.ts';
 import type { Deps } from '../deps.ts';
+import { waitsForLine } from '../store/awaited-event.ts';
 import { findVerdict, firstAsked, keepVerdict, type NewVerdict } from '../store/goal-verdicts.ts';
 import { goalPlace, type GoalPlace } from '../store/goals.ts';
 import { sha256 } from '../store/hash.ts';
@@ -13,6 +15,8 @@ import { JUDGE_INSTRUCTIONS, JUDGE_SCHEMA, SCEPTIC_INSTRUCTIONS, SCEPTIC_SCHEMA 
 
 export interface JudgeGoalRequest extends JudgedTurnRequest {
   readonly failures: number;
+  /** What the request may cost at most. */
+  readonly left: RequestLimits;
 }
 
 export interface DoubtGoalRequest extends JudgeGoalRequest {
@@ -56,9 +60,11 @@ interface Asking<V> {
 
 type Said = Readonly<Record<string, unknown>>;
 
-async function ask<V extends { readonly kind: string }>(
+const NOTHING: GoalUsage = { tokens: 0, microUsd: 0 };
+
+async function ask<V extends JudgeVerdict | ScepticVote>(
   deps: Deps,
-  { goal, turn }: JudgedTurnRequest,
+  { goal, turn, left }: JudgeGoalRequest,
   asking: Asking<V>,
 ): Promise<Told<V>> {
   const { db } = deps.database;
@@ -69,7 +75,10 @@ async function ask<V extends { readonly kind: string }>(
   if (!place) throw new Error('a goal is not in the store');
   const now = (await firstAsked(db, key)) ?? new Date();
   const material = await judgeMaterial(deps, place, turn, now);
-  const { value, usage } = await askModel(deps, place, { key, turn, instructions, material, schema });
+  const answer = await askModel(deps, place, { key, turn, instructions, material, schema, left });
+  // Nothing was asked, so nothing is kept: more may be left the next time.
+  if (answer.kind === 'unaffordable') return { verdict: answer as V, usage: NOTHING };
+  const { value, usage } = answer;
   const read = value === null ? UNUSABLE : asking.read(value, key);
   const told = { verdict: read.verdict as V, usage };
   return await keep(deps, place, { key, goal, turn, source, told, found: told.verdict.kind, ...texts(deps, read) });
@@ -91,7 +100,13 @@ function verdictOf(said: Said, verdict: string): ReturnType<Asking<JudgeVerdict>
   const [evidence, gap, nextStep, blocker] = ['evidence', 'gap', 'next_step', 'blocker'].map((name) =>
     asText(said[name]).trim(),
   );
-  const text = [evidence, gap ? `Missing: ${gap}` : '', blocker ? `Blocked: ${blocker}` : '']
+  const event = said.decision === 'waiting' ? asText(said.wait_event).trim() : '';
+  const text = [
+    evidence,
+    gap ? `Missing: ${gap}` : '',
+    blocker ? `Blocked: ${blocker}` : '',
+    event ? waitsForLine(event) : '',
+  ]
     .filter(Boolean)
     .join('\n');
   const shown = { text: text || 'Nothing was said.', nextStep: nextStep || null };
@@ -101,8 +116,8 @@ function verdictOf(said: Said, verdict: string): ReturnType<Asking<JudgeVerdict>
     case 'blocked':
       return { ...shown, verdict: { kind: 'blocked', blocker: wordsHash(blocker || (evidence ?? '')), verdict } };
     case 'waiting': {
-      const [until, event] = [asText(said.wait_until), asText(said.wait_event)];
-      return { ...shown, verdict: { kind: 'waiting', awaited: awaitedOf(until, event), verdict } };
+      const awaited = awaitedOf(asText(said.wait_until), event);
+      return { ...shown, verdict: { kind: 'waiting', awaited, verdict } };
     }
     default:
       return { ...shown, verdict: { kind: 'continue', gap: wordsHash(gap || (evidence ?? '')), verdict } };

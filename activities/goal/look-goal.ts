@@ -1,4 +1,4 @@
-import type { EndedTurn } from '../../workflows/core/goal/goal-event.ts';
+import type { EndedTurn, GoalBill } from '../../workflows/core/goal/goal-event.ts';
 import type { CameWake, GoalState } from '../../workflows/core/goal/goal-state.ts';
 import type { Deps } from '../deps.ts';
 import { type EndedRow, lookForGoal } from '../store/goal-look.ts';
@@ -25,21 +25,25 @@ export interface GoalLookRequest {
   readonly goal: string;
   /** Number of the last turn that was counted. */
   readonly afterTurn: number;
+  /** Number of the last one that ended before the goal began: those after it are on its bill. */
+  readonly sinceTurn: number;
 }
 
 export interface LookedGoal {
   readonly turns: readonly EndedTurn[];
+  readonly bill: GoalBill;
   readonly wakes: readonly CameWake[];
+  readonly begun: number;
   readonly withdrawn: number | null;
   readonly more: boolean;
 }
 
 /** What has happened in the session since, as small as a history wants it. */
-export async function lookGoal(deps: Deps, { goal: id, afterTurn }: GoalLookRequest): Promise<LookedGoal> {
+export async function lookGoal(deps: Deps, { goal: id, afterTurn, sinceTurn }: GoalLookRequest): Promise<LookedGoal> {
   const { db } = deps.database;
   const row = await findGoal(db, id);
-  if (!row) return { turns: [], wakes: [], withdrawn: null, more: false };
-  const found = await lookForGoal(db, id, row.session, afterTurn);
+  if (!row) throw new Error('a goal is not in the store');
+  const found = await lookForGoal(db, { goal: id, session: row.session, afterTurn, sinceTurn });
   const turns: EndedTurn[] = [];
   for (const each of found.turns) turns.push(await asEnded(deps, each));
   return { ...found, turns };

@@ -1,4 +1,4 @@
-import type { GoalFact, GoalState } from '../../workflows/core/goal/goal-state.ts';
+import { type GoalFact, type GoalState, isFinal } from '../../workflows/core/goal/goal-state.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import type { Deps } from '../deps.ts';
 import { recordFacts } from '../store/goal-record.ts';
@@ -18,6 +18,7 @@ export async function recordGoal(deps: Deps, { goal, facts, state }: RecordGoalR
   if (!place) return;
   const cancels = await recordFacts(db, { goal, session: place.row.session }, facts, state);
   deps.notifier.moved(place.stream);
+  if (isFinal(state.status)) await deps.engine.endSchedule(goal);
   for (const { turn, command, id } of cancels) {
     const stored = await storeCancel(db, {
       turn,

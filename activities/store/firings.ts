@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, isNull, ne, sql } from 'drizzle-orm';
+import { and, desc, eq, gte, ne, sql } from 'drizzle-orm';
 import type { Db, Tx } from './database.ts';
 import { agentOf } from './definitions.ts';
 import { storeGoal } from './goals.ts';
@@ -15,7 +15,7 @@ import { storeWake } from './wakes.ts';
 export async function fireTemplate(db: Db, id: string, slot: Date): Promise<string | null> {
   return await db.transaction(async (tx) => {
     const [template] = await tx.select().from(goalTemplate).where(eq(goalTemplate.id, id)).for('update');
-    if (!template || template.endedAt) return null;
+    if (!template) return null;
     const [before] = await tx
       .select()
       .from(goalFiring)
@@ -24,6 +24,10 @@ export async function fireTemplate(db: Db, id: string, slot: Date): Promise<stri
     const keep = async (outcome: FiringOutcome, of: string | null) => {
       await tx.insert(goalFiring).values({ template: id, slot, outcome, goal: of });
     };
+    if (template.endedAt) {
+      await keep('cancelled', null);
+      return null;
+    }
     const covering = await handledSince(tx, id, slot);
     if (covering) {
       await keep('superseded', covering.goal);
@@ -105,12 +109,4 @@ export async function wakeBySchedule(db: Db, id: string, slot: Date): Promise<st
     const stored = await storeWake(tx, { goal: id, key, source: 'schedule', event: null, by: null, ...settled });
     return stored.outcome === null ? id : null;
   });
-}
-
-/** No further round; one that is open goes on. */
-export async function endTemplate(db: Db, id: string): Promise<void> {
-  await db
-    .update(goalTemplate)
-    .set({ endedAt: sql`clock_timestamp()` })
-    .where(and(eq(goalTemplate.id, id), isNull(goalTemplate.endedAt)));
 }

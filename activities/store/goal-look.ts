@@ -1,8 +1,10 @@
 import { and, asc, desc, eq, gt, inArray, isNotNull, isNull, ne, sql } from 'drizzle-orm';
-import type { EndedTurn } from '../../workflows/core/goal/goal-event.ts';
-import type { CameWake } from '../../workflows/core/goal/goal-state.ts';
+import type { Signal } from '../../workflows/core/ends.ts';
+import type { EndedTurn, GoalBill } from '../../workflows/core/goal/goal-event.ts';
+import type { AwaitedBy, CameWake } from '../../workflows/core/goal/goal-state.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db } from './database.ts';
+import { billOfGoal } from './goal-bill.ts';
 import { sha256 } from './hash.ts';
 import { approval, call, effect, goal, goalRound, input, outbox, turn, wake } from './schema.ts';
 import { billOf } from './turn-bill.ts';
@@ -16,7 +18,9 @@ export type EndedRow = Omit<EndedTurn, 'reply' | 'claim'> & {
 
 export interface GoalLook {
   readonly turns: readonly EndedRow[];
+  readonly bill: GoalBill;
   readonly wakes: readonly CameWake[];
+  readonly begun: number;
   readonly withdrawn: number | null;
   /** More wakes lie there than one look takes. */
   readonly more: boolean;
@@ -24,8 +28,16 @@ export interface GoalLook {
 
 const TURNS_AT_ONCE = 50;
 
+export interface GoalLookAt {
+  readonly goal: string;
+  readonly session: string;
+  readonly afterTurn: number;
+  readonly sinceTurn: number;
+}
+
 /** What happened since: the words are acknowledged first, so that what comes meanwhile is told again. */
-export async function lookForGoal(db: Db, id: string, session: string, afterTurn: number): Promise<GoalLook> {
+export async function lookForGoal(db: Db, at: GoalLookAt): Promise<GoalLook> {
+  const { goal: id, session, afterTurn } = at;
   await db
     .update(outbox)
     .set({ acknowledgedAt: sql`clock_timestamp()` })
@@ -35,8 +47,9 @@ export async function lookForGoal(db: Db, id: string, session: string, afterTurn
   const wakes = await unsettledWakes(db, id, wakesAtOnce + 1);
   return {
     turns,
+    bill: await billOfGoal(db, at),
     wakes: wakes.slice(0, wakesAtOnce),
-    withdrawn: await withdrawnRound(db, id),
+    ...(await newestRound(db, id)),
     more: wakes.length > wakesAtOnce || turns.length === TURNS_AT_ONCE,
   };
 }
@@ -53,20 +66,31 @@ async function endedTurns(db: Db, id: string, session: string, afterTurn: number
   if (ids.length === 0) return [];
   const [acted, waiting, claims] = await Promise.all([actedIn(db, ids), waitingIn(db, ids), claimsIn(db, ids)]);
   return rows.map(({ turn: row, round }) => {
-    const { tokens, microUsd, runningMs } = billOf(row);
+    const { runningMs } = billOf(row);
     return {
       turn: row.id,
       n: row.n,
       round,
       end: { reason: row.endReason, detail: row.endDetail, decidedBy: row.endDecidedBy } as EndedTurn['end'],
-      waitsFor: row.endReason === 'BLOCKED' && waiting.has(row.id) ? { on: 'answer' } : null,
-      usage: { tokens, microUsd },
+      waitsFor: waiting.has(row.id) ? openWait(row) : null,
+      limit: row.endDetail === 'budget' ? limitOf(row.endSignal) : null,
       runningMs,
       acted: acted.has(row.id),
       head: row.head,
       claimed: claims.get(row.id) ?? null,
     };
   });
+}
+
+/** What the session keeps open after an end BLOCKED, and until when. */
+function openWait({ endReason, endedAt }: typeof turn.$inferSelect): AwaitedBy | null {
+  if (endReason !== 'BLOCKED' || endedAt === null) return null;
+  return { on: 'answer', untilMs: endedAt.getTime() + POLICY.waits.keptMs };
+}
+
+function limitOf(signal: Signal | null): EndedTurn['limit'] {
+  const limit = signal?.name === 'limit' ? signal.limit : null;
+  return limit === 'tokens' || limit === 'usd' ? limit : null;
 }
 
 async function actedIn(db: Db, turns: readonly string[]): Promise<Set<string>> {
@@ -96,21 +120,25 @@ async function claimsIn(db: Db, turns: readonly string[]): Promise<Map<string, s
 
 async function unsettledWakes(db: Db, id: string, most: number): Promise<CameWake[]> {
   const rows = await db
-    .select({ id: wake.id, event: wake.event })
+    .select({ id: wake.id, event: wake.event, source: wake.source })
     .from(wake)
     .where(and(eq(wake.goal, id), isNull(wake.outcome)))
     .orderBy(asc(wake.createdAt), asc(wake.id))
     .limit(most);
-  return rows.map((row) => ({ id: row.id, event: row.event === null ? null : eventHash(row.event) }));
+  return rows.map((row) => ({
+    id: row.id,
+    event: row.event === null ? null : eventHash(row.event),
+    to: row.source === 'event' ? 'session' : 'goal',
+  }));
 }
 
 /** An event's name, as a history may hold it. */
 export function eventHash(name: string): string {
-  return sha256('event', name.trim()).slice(0, 16);
+  return sha256('event', name.replaceAll(/\s+/g, ' ').trim()).slice(0, 16);
 }
 
-/** The newest round, where its directive was taken out of the queue before a turn had it. */
-async function withdrawnRound(db: Db, id: string): Promise<number | null> {
+/** The newest round; `withdrawn` where its directive was taken out of the queue before a turn had it. */
+async function newestRound(db: Db, id: string): Promise<Pick<GoalLook, 'begun' | 'withdrawn'>> {
   const [row] = await db
     .select({ round: goalRound.round, status: input.status })
     .from(goalRound)
@@ -120,7 +148,7 @@ async function withdrawnRound(db: Db, id: string): Promise<number | null> {
     .orderBy(desc(goalRound.round))
     .limit(1);
   const isGone = row?.status === 'withdrawn' || row?.status === 'dropped_by_cancel' || row?.status === 'hook_blocked';
-  return row && isGone ? row.round : null;
+  return { begun: row?.round ?? 0, withdrawn: row && isGone ? row.round : null };
 }
 
 /** Arguments of the last `update_goal` of a turn that was taken. */

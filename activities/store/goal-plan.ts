@@ -1,6 +1,7 @@
 import type { GoalBudget } from '../../workflows/core/goal/goal-state.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
-import type { GoalCheck, GoalJudge, StoredAgent } from './schema.ts';
+import { dearestMicroUsd } from '../../workflows/core/usage.ts';
+import type { CommandCheck, GoalCheck, GoalJudge, StoredAgent, ToolCheck } from './schema.ts';
 
 /** The most that may be asked for. */
 export const GOAL_BOUNDS = {
@@ -18,10 +19,24 @@ export interface BudgetWish {
   readonly hours?: number | undefined;
 }
 
+type Timed<C> = Omit<C, 'timeoutSeconds'> & { readonly timeoutSeconds?: number | undefined };
+
+/** A command line, the same with its time limit, or a call of one of the agent's tools. */
+export type CheckWish =
+  | string
+  | Timed<CommandCheck>
+  | (Timed<Omit<ToolCheck, 'arguments'>> & { readonly arguments?: ToolCheck['arguments'] | undefined });
+
+/** Whether a tool may be a check of an agent's goals, as far as this process can tell; `why` says what to do. */
+export type JudgeCheck = (
+  agent: StoredAgent,
+  check: ToolCheck,
+) => { readonly ok: true } | { readonly ok: false; readonly why: string };
+
 /** How a goal is judged, and what it may use. */
 export interface GoalWish {
-  /** Command lines that are run in the workspace after each turn: all exit with 0 when the goal is reached. */
-  readonly checks?: readonly (string | GoalCheck)[] | undefined;
+  /** Made after each turn: when all pass, the goal is reached. */
+  readonly checks?: readonly CheckWish[] | undefined;
   /** How many sceptics try a candidate; 1 if left out. */
   readonly sceptics?: number | undefined;
   /** Who judges; the agent's own model if left out. */
@@ -39,41 +54,94 @@ export interface PlannedGoal {
 const MICRO = 1_000_000;
 const HOUR_MS = 3_600_000;
 
-/** The wish with everything that was left out; a budget that could not be kept is refused. */
+type Planned<T> = { readonly kind: 'planned' } & T;
+export type Refused = { readonly kind: 'refused'; readonly why: string };
+
+/** The wish with everything that was left out; what could not be kept is refused. */
 export function planGoal(
   agent: StoredAgent,
-  { checks = [], sceptics = POLICY.goal.sceptics.default, judge = {}, budget = {} }: GoalWish,
-): { readonly kind: 'planned'; readonly goal: PlannedGoal } | { readonly kind: 'refused'; readonly why: string } {
-  const { mostLimitS, most } = POLICY.goal.checks;
-  if (checks.length > most) return refused(`A goal may have ${most} checks: put several into one script.`);
+  wish: GoalWish,
+  judgeCheck: JudgeCheck,
+): Planned<{ readonly goal: PlannedGoal }> | Refused {
+  const { sceptics = POLICY.goal.sceptics.default, judge = {} } = wish;
   if (!Number.isInteger(sceptics) || sceptics < 1 || sceptics > POLICY.goal.sceptics.most)
     return refused(`A goal may have 1 to ${POLICY.goal.sceptics.most} sceptics.`);
-  const all = checks.map(toCheck);
-  if (all.some(({ timeoutSeconds: s }) => !(s >= 1 && s <= mostLimitS)))
-    return refused(`A check may take 1 to ${mostLimitS} seconds.`);
-  const judged = judge.model ?? agent.model;
-  const unpriced = [agent.model, judged, ...(agent.fallback ? [agent.fallback.model] : [])].find(
-    (model) => !agent.prices?.[model],
-  );
-  if (budget.usd !== undefined && unpriced !== undefined)
-    return refused(
-      `No price of ${unpriced} is known, so a budget in USD could not be kept: give agent ${agent.name} prices in the config, or leave it out.`,
-    );
+  const change = planChange({ agent, judge }, wish, judgeCheck);
+  if (change.kind === 'refused') return change;
   const { turns, tokens, runningMs } = POLICY.goal;
-  const planned = { turns, tokens, runningMs, microUsd: null, ...changedBudget(budget) };
-  return { kind: 'planned', goal: { checks: all, judge, sceptics, budget: planned } };
+  const named = { turns, tokens, runningMs, ...change.budget };
+  const budget = { microUsd: usualMicroUsd({ agent, judge }, named.tokens), ...named };
+  return { kind: 'planned', goal: { checks: change.checks ?? [], judge, sceptics, budget } };
 }
 
-function refused(why: string): { readonly kind: 'refused'; readonly why: string } {
+interface Judged {
+  readonly agent: StoredAgent;
+  readonly judge: GoalJudge;
+}
+
+/** Checks and budget that a goal is to have from now on; what is left out stays. */
+export function planChange(
+  { agent, judge }: Judged,
+  { checks, budget = {} }: Pick<GoalWish, 'checks' | 'budget'>,
+  judgeCheck: JudgeCheck,
+): Planned<{ readonly checks: readonly GoalCheck[] | null; readonly budget: Partial<GoalBudget> }> | Refused {
+  const all = checks?.map(toCheck) ?? null;
+  const why = (all && faultOfChecks(agent, all, judgeCheck)) ?? faultOfBudget({ agent, judge }, budget);
+  return why === null ? { kind: 'planned', checks: all, budget: changedBudget(budget) } : refused(why);
+}
+
+function refused(why: string): Refused {
   return { kind: 'refused', why };
 }
 
-function toCheck(check: string | GoalCheck): GoalCheck {
-  return typeof check === 'string' ? { command: check, timeoutSeconds: POLICY.goal.checks.defaultLimitS } : check;
+function toCheck(check: CheckWish): GoalCheck {
+  const { defaultLimitS: timeoutSeconds } = POLICY.goal.checks;
+  if (typeof check === 'string') return { command: check, timeoutSeconds };
+  const limit = check.timeoutSeconds ?? timeoutSeconds;
+  if ('command' in check) return { command: check.command, timeoutSeconds: limit };
+  const { tool, arguments: args = {}, expect } = check;
+  return { tool, arguments: args, timeoutSeconds: limit, ...(expect === undefined ? {} : { expect }) };
+}
+
+function faultOfChecks(agent: StoredAgent, checks: readonly GoalCheck[], judgeCheck: JudgeCheck): string | null {
+  const { mostLimitS, most } = POLICY.goal.checks;
+  if (checks.length > most) return `A goal may have ${most} checks: put several into one script.`;
+  for (const check of checks) {
+    const { timeoutSeconds: s } = check;
+    if (!(s >= 1 && s <= mostLimitS)) return `A check may take 1 to ${mostLimitS} seconds.`;
+    const judged = 'tool' in check ? judgeCheck(agent, check) : null;
+    if (judged?.ok === false) return judged.why;
+    if ('command' in check && check.command.trim() === '') return 'A check has no command: write the command line.';
+  }
+  return null;
+}
+
+function faultOfBudget(judged: Judged, { turns, tokens, usd }: BudgetWish): string | null {
+  for (const [name, value] of Object.entries({ turns, tokens })) {
+    if (value !== undefined && !(Number.isInteger(value) && value > 0))
+      return `A budget of ${value} ${name} can't be kept: give a whole number above 0.`;
+  }
+  const { agent } = judged;
+  const unpriced = usd === undefined ? undefined : modelsOf(judged).find((model) => !agent.prices?.[model]);
+  if (unpriced === undefined) return null;
+  return `No price of ${unpriced} is known, so a budget in USD could not be kept: give agent ${agent.name} prices in the config, or leave it out.`;
+}
+
+function modelsOf({ agent, judge }: Judged): readonly string[] {
+  return [agent.model, judge.model ?? agent.model, ...(agent.fallback ? [agent.fallback.model] : [])];
+}
+
+/** What the tokens cost at the dearest of the prices, where all of them are known. */
+export function usualMicroUsd(judged: Judged, tokens: number): number | null {
+  const costs = modelsOf(judged).map((model) => {
+    const prices = judged.agent.prices?.[model];
+    return prices ? dearestMicroUsd(tokens, prices) : null;
+  });
+  return costs.reduce((most, cost) => (most === null || cost === null ? null : Math.max(most, cost)));
 }
 
 /** Only what was asked for. */
-export function changedBudget({ turns, tokens, usd, hours }: BudgetWish): Partial<GoalBudget> {
+function changedBudget({ turns, tokens, usd, hours }: BudgetWish): Partial<GoalBudget> {
   return {
     ...(turns === undefined ? {} : { turns }),
     ...(tokens === undefined ? {} : { tokens }),

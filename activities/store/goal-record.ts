@@ -3,7 +3,7 @@ import { type GoalFact, type GoalState, isFinal } from '../../workflows/core/goa
 import { nameOf } from '../../workflows/core/goal/moving.ts';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
-import { changeObjective, copyState } from './goals.ts';
+import { changeGoal, copyState } from './goals.ts';
 import { withdrawDirective } from './goal-direct.ts';
 import { goalCommand, wake } from './schema.ts';
 
@@ -32,6 +32,8 @@ export async function recordFacts(
           break;
         case 'wake_settled':
           events.push(...(await settled(tx, at, fact)));
+          break;
+        case 'wake_remembered':
           break;
         case 'edited':
           events.push(...(await edited(tx, at, fact.edit)));
@@ -97,8 +99,8 @@ async function settled(tx: Tx, { goal }: GoalAt, fact: GoalFact & { kind: 'wake_
 async function edited(tx: Tx, { goal }: GoalAt, edit: string): Promise<NewEvent[]> {
   const command = await commandOf(tx, goal, edit);
   // An edit that was made is not made again by a repeat: a newer one may stand by then.
-  if (!command || command.objective === null || command.appliedAt !== null) return [];
-  await changeObjective(tx, goal, command.objective);
+  if (!command || command.appliedAt !== null) return [];
+  await changeGoal(tx, goal, command);
   await tx
     .update(goalCommand)
     .set({ appliedAt: sql`clock_timestamp()` })

@@ -1,6 +1,6 @@
 import { and, desc, eq, isNotNull, sql } from 'drizzle-orm';
 import { isFinal, type GoalBudget, type GoalState } from '../../workflows/core/goal/goal-state.ts';
-import { leftOf } from '../../workflows/core/goal/goal-limits.ts';
+import { leftOf, UNSPENT } from '../../workflows/core/goal/goal-limits.ts';
 import { nameOf } from '../../workflows/core/goal/moving.ts';
 import { openGoal } from '../../workflows/core/goal/open-goal.ts';
 import type { Db, Tx } from './database.ts';
@@ -59,7 +59,7 @@ async function newestEnded(db: Db | Tx, id: string): Promise<{ afterTurn?: { n: 
 
 /** The input that brought the goal counts as a round of it, and keeps to its budget. */
 export async function bringsGoal(tx: Tx, { id, budget }: Pick<NewGoal, 'id' | 'budget'>, input: string): Promise<void> {
-  const limits = leftOf(budget, { turns: 0, tokens: 0, microUsd: 0, runningMs: 0 });
+  const limits = leftOf({ budget, ...UNSPENT });
   await tx.insert(goalRound).values({ goal: id, round: 0, input, limits });
 }
 
@@ -114,9 +114,18 @@ export async function copyState(tx: Tx, id: string, state: GoalState): Promise<v
     .where(and(eq(goal.id, id), sql`(${goal.state}->>'nextFact')::integer <= ${state.nextFact}`));
 }
 
-export async function changeObjective(tx: Tx, id: string, objective: string): Promise<void> {
+/** Null: it stays as it is. */
+export async function changeGoal(
+  tx: Tx,
+  id: string,
+  { objective, checks }: { readonly objective: string | null; readonly checks: readonly GoalCheck[] | null },
+): Promise<void> {
   await tx
     .update(goal)
-    .set({ objective: storable(objective), version: sql`${goal.version} + 1` })
+    .set({
+      ...(objective === null ? {} : { objective: storable(objective), version: sql`${goal.version} + 1` }),
+      ...(checks === null ? {} : { checks }),
+      changedAt: sql`clock_timestamp()`,
+    })
     .where(eq(goal.id, id));
 }

@@ -2,9 +2,11 @@ import { and, eq, isNull, sql } from 'drizzle-orm';
 import { type Answered, answerWait, lockSession, selectWaits, type Wait } from './answers.ts';
 import type { Db, Tx } from './database.ts';
 import { recordEvents } from './events.ts';
+import { openGoalOf } from './goals.ts';
 import { storable } from './hash.ts';
 import { newId } from './ids.ts';
 import { outsideEvent, turn } from './schema.ts';
+import { storeWake } from './wakes.ts';
 
 export interface NewOutsideEvent {
   readonly session: string;
@@ -20,11 +22,16 @@ export interface StoredEvent {
   readonly isNew: boolean;
   /** How many waits it ended; 0: it is kept for one that the open turn may still begin. */
   readonly waits: number;
+  /** The session's goal, where no wait took the event: it may be what the goal waits for. */
+  readonly goal: string | null;
   /** Whom to tell now. */
   readonly answered: readonly Answered[];
 }
 
-/** Stores an event and answers every open wait of the session for its name, in one transaction. */
+/**
+ * Stores an event and answers every open wait of the session for its name, in one transaction; where there is none, it
+ * is kept for the session's goal.
+ */
 export async function storeOutsideEvent(db: Db, event: NewOutsideEvent): Promise<StoredEvent> {
   for (;;) {
     const stored = await db.transaction((tx) => storeIn(tx, event));
@@ -42,7 +49,7 @@ async function storeIn(tx: Tx, event: NewOutsideEvent): Promise<StoredEvent | nu
     .select({ waits: outsideEvent.waits })
     .from(outsideEvent)
     .where(and(eq(outsideEvent.session, event.session), eq(outsideEvent.id, event.id)));
-  if (known) return { isNew: false, waits: known.waits, answered: [] };
+  if (known) return { isNew: false, waits: known.waits, goal: null, answered: [] };
   const waits = await waitsFor(tx, event);
   await tx.insert(outsideEvent).values({
     session: event.session,
@@ -70,7 +77,14 @@ async function storeIn(tx: Tx, event: NewOutsideEvent): Promise<StoredEvent | nu
       event: { kind: 'event.reported', layer: 'driver', event: event.id, waits: waits.length },
     },
   ]);
-  return { isNew: true, waits: waits.length, answered };
+  return { isNew: true, waits: waits.length, goal: waits.length > 0 ? null : await wakesGoal(tx, event), answered };
+}
+
+async function wakesGoal(tx: Tx, { session, id, name, by }: NewOutsideEvent): Promise<string | null> {
+  const open = await openGoalOf(tx, session);
+  if (!open) return null;
+  await storeWake(tx, { goal: open.id, key: `event/${id}`, source: 'event', event: name, by });
+  return open.id;
 }
 
 async function lockOpenTurn(tx: Tx, session: string): Promise<string | null> {

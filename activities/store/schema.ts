@@ -321,10 +321,25 @@ export const job = pawl.table(
   ],
 );
 
-/** A command whose exit code 0 says that the goal is reached; run in the workspace, and harmless to repeat. */
-export interface GoalCheck {
+/** What says that the goal is reached; harmless to repeat. */
+export type GoalCheck = CommandCheck | ToolCheck;
+
+/** A command line, run in the workspace: exit code 0. */
+export interface CommandCheck {
   readonly command: string;
   readonly timeoutSeconds: number;
+}
+
+/** A call of one of the agent's tools that reads, or that has the same end however often it is made: it succeeds. */
+export interface ToolCheck {
+  readonly tool: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly timeoutSeconds: number;
+  /**
+   * What the result has to be: a text is all of it, but for space around it; any other value is found in it as JSON,
+   * where an object may have more fields than are named here.
+   */
+  readonly expect?: unknown;
 }
 
 /** Who judges; the agent's own model where nothing is said. */
@@ -386,23 +401,22 @@ export const goalRound = pawl.table(
   (t) => [primaryKey({ columns: [t.goal, t.round] })],
 );
 
-/** What somebody told a goal to do; a new objective lies here before the goal is told. */
+/** What somebody told a goal, or a recurring one, to do; a new objective lies here before the goal is told. */
 export const goalCommand = pawl.table(
   'goal_command',
   {
-    goal: text('goal')
-      .notNull()
-      .references(() => goal.id),
+    goal: text('goal').notNull(),
     id: text('id').notNull(),
     kind: text('kind').$type<GoalCommand['kind']>().notNull(),
     /** What is asked, but for who and why: the same id with something else is a conflict. */
     fingerprint: text('fingerprint').notNull(),
     budget: jsonb('budget').$type<Partial<GoalBudget>>(),
     objective: text('objective'),
+    checks: jsonb('checks').$type<readonly GoalCheck[]>(),
     by: text('by'),
     why: text('why'),
     answer: text('answer'),
-    /** When its objective took the place of the one before. */
+    /** When its objective and checks took the place of those before. */
     appliedAt: when('applied_at'),
     createdAt: created(),
   },
@@ -462,7 +476,8 @@ export const goalTemplate = pawl.table('goal_template', {
   endedAt: when('ended_at'),
 });
 
-export type FiringOutcome = 'started' | 'skipped' | 'superseded';
+/** `cancelled`: the recurring goal was over by then. */
+export type FiringOutcome = 'started' | 'skipped' | 'superseded' | 'cancelled';
 
 /** Each time at which a recurring goal was to begin, and what became of it. */
 export const goalFiring = pawl.table(
@@ -481,7 +496,10 @@ export const goalFiring = pawl.table(
   (t) => [primaryKey({ columns: [t.template, t.slot] })],
 );
 
-export type WakeOutcome = 'fired' | 'recorded' | 'superseded' | 'expired';
+export type WakeOutcome = 'fired' | 'recorded' | 'superseded';
+
+/** `event`: something that was reported to the goal's session. */
+export type WakeSource = 'api' | 'schedule' | 'event';
 
 /** Each wake-up of a goal; without an outcome it waits to be heard. */
 export const wake = pawl.table(
@@ -493,7 +511,7 @@ export const wake = pawl.table(
       .references(() => goal.id),
     /** The sender's own id: the same one again is the same wake. */
     key: text('key').notNull(),
-    source: text('source').$type<'api' | 'schedule'>().notNull(),
+    source: text('source').$type<WakeSource>().notNull(),
     event: text('event'),
     by: text('by'),
     outcome: text('outcome').$type<WakeOutcome>(),

@@ -1,13 +1,13 @@
 import { eq, sql } from 'drizzle-orm';
 import type { Db, Tx } from './database.ts';
 import { sha256, storable } from './hash.ts';
-import { wake, type WakeOutcome } from './schema.ts';
+import { wake, type WakeOutcome, type WakeSource } from './schema.ts';
 
 export interface NewWake {
   readonly goal: string;
   /** The sender's own id: twice delivered is once woken. */
   readonly key: string;
-  readonly source: 'api' | 'schedule';
+  readonly source: WakeSource;
   readonly event: string | null;
   readonly by: string | null;
   /** Set where it is not to be heard at all. */
@@ -56,4 +56,19 @@ export async function storeWake(db: Db | Tx, request: NewWake): Promise<StoredWa
     outcome: row?.outcome ?? null,
     why: row?.why ?? null,
   };
+}
+
+/** Events by name that have woken a goal since its newest round, with what was reported of them. */
+export async function wakingEvents(
+  db: Db,
+  goal: string,
+): Promise<readonly { readonly name: string; readonly text: string }[]> {
+  const { rows } = await db.execute<{ name: string; text: string }>(sql`
+    select w.event as name, coalesce(e.body, '') as text
+    from pawl.wake w join pawl.goal g on g.id = w.goal
+    left join pawl.outside_event e on w.source = 'event' and e.session = g.session and w.key = 'event/' || e.id
+    where w.goal = ${goal} and w.outcome = 'fired' and w.event is not null
+      and w.settled_at > coalesce((select max(created_at) from pawl.goal_round where goal = ${goal}), '-infinity')
+    order by w.created_at, w.id`);
+  return rows;
 }

@@ -10,16 +10,22 @@ import { type CallRow, noteGroup, renewLease } from '../store/ledger.ts';
 import { insist } from './insist.ts';
 import type { Tool, ToolContext, ToolResult } from '../tools/define-tool.ts';
 
-/** One attempt of one call: what it runs, and what ends it early. */
-export interface ToolAttempt {
+/** A tool that is run for somebody: for a call of the model's, or as a check of a goal. */
+export interface RunnableTool {
   readonly deps: Deps;
-  readonly owner: TurnOwner;
+  readonly owner: Pick<TurnOwner, 'workspacePath' | 'tenant' | 'session'>;
   readonly attempt: string;
-  readonly call: CallRow;
+  readonly call: Pick<CallRow, 'key'>;
   readonly tool: Tool;
   readonly args: unknown;
   /** Aborted when a newer attempt of the call has begun in this process. */
   readonly superseded: AbortSignal;
+}
+
+/** One attempt of one call: what it runs, and what ends it early. */
+export interface ToolAttempt extends RunnableTool {
+  readonly owner: TurnOwner;
+  readonly call: CallRow;
 }
 
 /** How an attempt came back: with a result, or without anybody knowing whether it acted. */
@@ -32,7 +38,7 @@ export const LEASE_MS = POLICY.lease.holdMs;
 
 /** Runs the tool's `run`, ended by a cancel, by its time limit, or before a lease that can't be renewed is over. */
 export async function attemptRun(
-  at: ToolAttempt,
+  at: RunnableTool,
   details: unknown,
   /** When the lease was asked for, ms since the epoch; null for a call that needs none. */
   leasedAtMs: number | null,
@@ -64,15 +70,15 @@ function abandoned(signal: AbortSignal): Promise<'abandoned'> {
 }
 
 /** Aborted by a cancel, by a worker that leaves, and by a newer attempt in this process. */
-export function stopSignal({ superseded }: ToolAttempt): AbortSignal {
+export function stopSignal({ superseded }: RunnableTool): AbortSignal {
   return AbortSignal.any([Context.current().cancellationSignal, superseded]);
 }
 
-export function isStopped({ superseded }: ToolAttempt): boolean {
+export function isStopped({ superseded }: RunnableTool): boolean {
   return superseded.aborted || Context.current().cancellationSignal.aborted;
 }
 
-export function toolContext(at: ToolAttempt, signal: AbortSignal, details: unknown, lease: Lease | null): ToolContext {
+export function toolContext(at: RunnableTool, signal: AbortSignal, details: unknown, lease: Lease | null): ToolContext {
   return {
     workspace: at.owner.workspacePath,
     signal,
@@ -88,7 +94,7 @@ export function toolContext(at: ToolAttempt, signal: AbortSignal, details: unkno
 }
 
 /** The ledger learns of the process before anybody may take the effect over. */
-async function spawnNoted(at: ToolAttempt, command: Command, leased: boolean): Promise<Supervised> {
+async function spawnNoted(at: RunnableTool, command: Command, leased: boolean): Promise<Supervised> {
   const running = await supervise(command);
   if (leased) await insist(() => noteGroup(at.deps.database.db, at.call.key, at.attempt, running.identity));
   return running;
@@ -101,7 +107,7 @@ interface Lease {
 }
 
 /** Renews the lease while the attempt runs; aborts it in good time when that fails. */
-function holdLease(at: ToolAttempt, leasedAtMs: number): Lease {
+function holdLease(at: RunnableTool, leasedAtMs: number): Lease {
   const { renewEveryMs, abortMarginMs } = POLICY.lease;
   const lost = new AbortController();
   let heldUntil = leasedAtMs + LEASE_MS;

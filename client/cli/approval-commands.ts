@@ -94,8 +94,9 @@ export async function report(
   });
 }
 
-function reportLine({ isNew, waits }: ReportedEvent): string {
+function reportLine({ isNew, waits, goal }: ReportedEvent): string {
   if (!isNew) return 'This id had been reported before; nothing has changed.';
+  if (goal !== null) return `The session’s goal is told: \`pawl goal show ${goal}\` says whether it waited for that.`;
   if (waits === 0) return 'Nothing waits for it now; it is kept for the rest of the running turn.';
   return waits === 1 ? 'It ends one wait.' : `It ends ${waits} waits.`;
 }

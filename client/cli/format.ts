@@ -57,9 +57,10 @@ export function droppedLine({ dropped, turn }: Pick<Job, 'dropped' | 'turn'>): s
 }
 
 /** How a job came to rest, and what its last turn used. */
-export function restLines(rest: Pick<Job, 'end' | 'dropped' | 'turn'>): readonly string[] {
-  const { end, dropped } = rest;
+export function restLines(rest: Pick<Job, 'end' | 'dropped' | 'turn' | 'goal'>): readonly string[] {
+  const { end, dropped, goal } = rest;
   return [
+    ...(goal ? [`■ goal ${goal.id} is ${goal.status}`] : []),
     ...(end ? [`■ ${endLine(end)}`] : []),
     ...(dropped || !end ? [`■ ${droppedLine(rest)}`] : []),
     ...(end ? [`  ${usageLine(end)}`] : []),
@@ -75,7 +76,8 @@ export function usageLine({ step, usage }: JobTurnEnd): string {
 
 export function jobLine(job: Job, nowMs: number): string {
   const age = duration(nowMs - Date.parse(job.createdAt));
-  const end = job.end ? ` ${job.end.reason}/${job.end.detail}` : '';
+  // The end of one of its turns is no end of a goal.
+  const end = job.goal ? ` goal ${job.goal.status}` : job.end ? ` ${job.end.reason}/${job.end.detail}` : '';
   const ticket = job.ticket === null ? '' : `  ${oneLine(job.ticket, 50)}`;
   return `${job.id}  ${job.state}${end}  ${age} ago  ${job.agent}${ticket}`;
 }

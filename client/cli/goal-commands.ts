@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { GoalOrder, NewGoalRequest } from '../goals.ts';
+import type { GoalOrder } from '../goal-orders.ts';
+import type { NewGoalRequest } from '../goals.ts';
 import { EXIT, goalExitCode } from './exit-code.ts';
-import { goalLine, goalText, recurringText } from './goal-text.ts';
+import { goalLine, goalText, recurringLine, recurringText } from './goal-text.ts';
 import type { Output } from './output.ts';
 import { TENANT, whoami } from './ticket.ts';
 import { UsageError } from './usage-error.ts';
@@ -57,12 +58,18 @@ export async function showGoal(id: string, options: Common, output: Output): Pro
 
 export async function listGoals(options: Common & { readonly all?: boolean }, output: Output): Promise<number> {
   return await withRuns(options.config, async (runs) => {
-    const goals = await runs.goals(TENANT, { open: !options.all });
+    const asked = { open: !options.all };
+    const recurring = await runs.recurringGoals(TENANT, asked);
+    for (const each of recurring) {
+      if (options.json) output.json(each);
+      else output.line(recurringLine(each));
+    }
+    const goals = await runs.goals(TENANT, asked);
     for (const goal of goals) {
       if (options.json) output.json(goal);
       else output.line(goalLine(goal));
     }
-    if (goals.length === 0 && !options.json) output.note('No goal is open.');
+    if (goals.length + recurring.length === 0 && !options.json) output.note('No goal is open.');
     return EXIT.ok;
   });
 }
@@ -73,16 +80,25 @@ export async function orderGoal(
   options: Common,
   output: Output,
 ): Promise<number> {
-  if (order.kind === 'edit' && order.objective === undefined && order.budget === undefined)
-    throw new UsageError('Say what to change: --objective, --turns, --tokens, --usd or --hours.');
+  const isNothing = [order.objective, order.budget, order.checks].every((each) => each === undefined);
+  if (order.kind === 'edit' && isNothing)
+    throw new UsageError(
+      'Say what to change: --objective, --check, --check-tool, --turns, --tokens, --usd or --hours.',
+    );
+  if (order.objective?.trim() === '') throw new UsageError('The goal has no objective.');
   return await withRuns(options.config, async (runs) => {
     const answer = (await runs.orderGoal(TENANT, id, { ...order, by: whoami() })) ?? noSuchGoal(id);
     if (answer.kind === 'conflict') throw new UsageError('This id was used for another command: take another one.');
+    if (answer.kind === 'refused') throw new UsageError(answer.why);
     if (answer.kind === 'final') throw new UsageError(`The goal is ${answer.status}: begin another one.`);
     if (options.json) output.json({ goal: id, status: answer.status });
-    else output.line(`The goal is ${answer.status}.`);
+    else output.line(`The goal is ${answer.status}.${order.kind === 'resume' ? stillLimited(id, answer.status) : ''}`);
     return EXIT.ok;
   });
+}
+
+function stillLimited(id: string, status: string): string {
+  return status.startsWith('budget_limited') ? ` Raise its budget: \`pawl goal edit ${id}\` has the options.` : '';
 }
 
 export async function wakeGoal(
@@ -93,6 +109,8 @@ export async function wakeGoal(
 ): Promise<number> {
   return await withRuns(options.config, async (runs) => {
     const woken = (await runs.wakeGoal(TENANT, id, { ...request, by: whoami() })) ?? noSuchGoal(id);
+    if (woken === 'recurring')
+      throw new UsageError(`${id} is a recurring goal: wake one of its rounds, which \`pawl goal show ${id}\` lists.`);
     if (options.json) output.json({ goal: id, ...woken });
     else if (woken.outcome === null) output.line('The goal is told.');
     else output.line(`This wake came before: ${woken.outcome}${woken.why === null ? '' : ` (${woken.why})`}.`);

@@ -1,9 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { GoalSchedule } from '../../activities/store/schema.ts';
-import type { BudgetWish, GoalWish } from '../../activities/store/goal-plan.ts';
+import type { BudgetWish, CheckWish, GoalWish } from '../../activities/store/goal-plan.ts';
 import { createGoal, listGoals, orderGoal, showGoal, wakeGoal } from './goal-commands.ts';
-import { UsageError } from './usage-error.ts';
 import type { Output } from './output.ts';
+import { type ScheduleFlags, scheduleOf, withSchedule } from './schedule-flags.ts';
+import { toToolCheck } from './tool-check-flag.ts';
+import { UsageError } from './usage-error.ts';
 
 const CONFIG = ['-c, --config <file>', 'the config file; pawl.config.ts here if there is one'] as const;
 const JSON_OUT = ['--json', 'JSON, one value a line'] as const;
@@ -20,18 +21,41 @@ interface BudgetFlags {
   hours?: number;
 }
 
-export interface WishFlags extends BudgetFlags {
-  check?: string[];
+interface CheckFlags {
+  check?: CheckWish[];
+  checkTool?: CheckWish[];
+}
+
+export interface WishFlags extends BudgetFlags, CheckFlags {
   sceptics?: number;
 }
 
 /** How it is judged and what it may use, as options of a command. */
 export function withWish(command: Command): Command {
   return withBudget(
-    command
-      .option('--check <command...>', 'run in the workspace after each turn; exit code 0: the goal is reached')
-      .option('--sceptics <number>', 'how many try to refute that it is reached; 1 if left out', toNumber),
+    withChecks(command).option(
+      '--sceptics <number>',
+      'how many try to refute that it is reached; 1 if left out',
+      toNumber,
+    ),
   );
+}
+
+function withChecks(command: Command): Command {
+  const more =
+    <T>(read: (text: string) => T) =>
+    (text: string, before: readonly T[] = []) => [...before, read(text)];
+  return command
+    .option(
+      '--check <command>',
+      'run in the workspace after each turn; exit code 0: the goal is reached; may be given again',
+      more((text: string) => text),
+    )
+    .option(
+      '--check-tool <call>',
+      'the same with a tool that only reads: its name, and its arguments as JSON; may be given again',
+      more(toToolCheck),
+    );
 }
 
 function withBudget(command: Command): Command {
@@ -42,10 +66,15 @@ function withBudget(command: Command): Command {
     .option('--hours <number>', 'how many hours of work at most', toNumber);
 }
 
-function wishOf({ check, sceptics, ...flags }: WishFlags): GoalWish {
+function checksOf({ check, checkTool }: CheckFlags): readonly CheckWish[] | undefined {
+  return check || checkTool ? [...(check ?? []), ...(checkTool ?? [])] : undefined;
+}
+
+function wishOf({ sceptics, ...flags }: WishFlags): GoalWish {
   const budget = budgetOf(flags);
+  const checks = checksOf(flags);
   return {
-    ...(check ? { checks: check } : {}),
+    ...(checks ? { checks } : {}),
     ...(sceptics === undefined ? {} : { sceptics }),
     ...(budget ? { budget } : {}),
   };
@@ -57,7 +86,7 @@ export function goalOfTicket({ goal, ...flags }: WishFlags & { readonly goal?: s
 } {
   const wish = wishOf(flags);
   if (goal === undefined && Object.keys(wish).length > 0)
-    throw new UsageError('--check, --sceptics, --turns, --tokens, --usd and --hours go with --goal.');
+    throw new UsageError('--check, --check-tool, --sceptics, --turns, --tokens, --usd and --hours go with --goal.');
   if (goal === undefined) return {};
   return { goal: { ...wish, ...(goal === true ? {} : { objective: goal }) } };
 }
@@ -69,33 +98,18 @@ function budgetOf({ turns, tokens, usd, hours }: BudgetFlags): BudgetWish | unde
 
 export function addGoalCommands(program: Command, output: Output, done: (code: number) => void): void {
   const goal = program.command('goal').description('objectives that are worked on until they are reached');
-  withWish(goal.command('create').description('give a session an objective').argument('<objective...>', 'its text'))
+  const create = goal.command('create').description('give a session an objective');
+  withSchedule(withWish(create.argument('<objective...>', 'its text')))
     .option('-s, --session <id>', 'a session, or a job of it; a new one if left out')
     .option('-a, --agent <name>', 'the agent of a new session')
     .option('-w, --workspace <folder>', 'a folder under the workspace root for a new session')
-    .option('--every <seconds>', 'begin it anew so often; with --session: wake it', toNumber)
-    .option('--cron <expression>', 'begin it anew at these times; with --session: wake it')
-    .option('--timezone <name>', 'of the cron expression; UTC if left out')
     .option('-k, --key <key>', 'your own key: the same one again is the same goal')
     .option(...JSON_OUT)
     .option(...CONFIG)
-    .action(async (words: string[], { session, agent, workspace, key, every, cron, timezone, ...flags }: CreateFlags) =>
-      done(
-        await createGoal(
-          {
-            ...wishOf(flags),
-            ...scheduleOf({ every, cron, timezone }),
-            objective: words.join(' '),
-            session,
-            agent,
-            workspace,
-            key,
-          },
-          flags,
-          output,
-        ),
-      ),
-    );
+    .action(async (words: string[], { session, agent, workspace, key, ...flags }: CreateFlags) => {
+      const wanted = { ...wishOf(flags), ...scheduleOf(flags), objective: words.join(' ') };
+      done(await createGoal({ ...wanted, session, agent, workspace, key }, flags, output));
+    });
   goal
     .command('show')
     .description('how a goal stands, what it used, what woke it')
@@ -124,25 +138,11 @@ export function addGoalCommands(program: Command, output: Output, done: (code: n
     );
 }
 
-interface CreateFlags extends Flags, WishFlags {
-  every?: number | undefined;
-  cron?: string | undefined;
-  timezone?: string | undefined;
+interface CreateFlags extends Flags, WishFlags, ScheduleFlags {
   session?: string;
   agent?: string;
   workspace?: string;
   key?: string;
-}
-
-function scheduleOf({ every, cron, timezone }: Pick<CreateFlags, 'every' | 'cron' | 'timezone'>): {
-  readonly schedule?: GoalSchedule;
-} {
-  if (every !== undefined && cron !== undefined) throw new UsageError('Give --every or --cron, not both.');
-  const zone = timezone === undefined ? {} : { timezone };
-  if (every !== undefined) return { schedule: { everySeconds: Math.ceil(every), ...zone } };
-  if (cron !== undefined) return { schedule: { cron, ...zone } };
-  if (timezone !== undefined) throw new UsageError('--timezone goes with --cron.');
-  return {};
 }
 
 const ORDERS = [
@@ -164,15 +164,26 @@ function addOrders(goal: Command, output: Output, done: (code: number) => void):
         done(await orderGoal(id, { kind, why }, options, output)),
       );
   }
-  withBudget(goal.command('edit').description('change it, from the next round on').argument('<goal>'))
+  withBudget(withChecks(goal.command('edit').description('change it, from the next round on').argument('<goal>')))
     .option('--objective <text>', 'the new objective')
     .option('--why <text>', 'kept with it')
     .option(...JSON_OUT)
     .option(...CONFIG)
-    .action(
-      async (id: string, { objective, why, ...flags }: Flags & BudgetFlags & { objective?: string; why?: string }) =>
-        done(await orderGoal(id, { kind: 'edit', objective, why, budget: budgetOf(flags) }, flags, output)),
+    .action(async (id: string, { objective, why, ...flags }: EditFlags) =>
+      done(
+        await orderGoal(
+          id,
+          { kind: 'edit', objective, why, budget: budgetOf(flags), checks: checksOf(flags) },
+          flags,
+          output,
+        ),
+      ),
     );
+}
+
+interface EditFlags extends Flags, BudgetFlags, CheckFlags {
+  objective?: string;
+  why?: string;
 }
 
 function toNumber(text: string): number {

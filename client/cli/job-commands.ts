@@ -72,12 +72,22 @@ async function showSession(runs: Runs, id: string, options: Common, output: Outp
 export async function why(id: string, options: Common, output: Output): Promise<number> {
   return await withRuns(options.config, async (runs) => {
     const found = await runs.why(TENANT, id);
-    if (!found) throw new UsageError(`There is no turn, job or session ${id}; \`pawl ps\` lists the open jobs.`);
+    if (!found) throw new UsageError((await isRecurring(runs, id)) ? recurringWords(id) : nothingOf(id));
     if (options.json) output.json(found);
     else output.line(whyText(found));
     const { end, goesOn } = found;
     return end && !goesOn ? exitCodeOf({ end, dropped: null }) : EXIT.ok;
   });
+}
+
+const isRecurring = async (runs: Runs, id: string) => (await runs.recurring(TENANT, id)) !== null;
+
+function recurringWords(id: string): string {
+  return `${id} is a recurring goal: ask about one of its rounds, which \`pawl goal show ${id}\` lists.`;
+}
+
+function nothingOf(id: string): string {
+  return `There is no turn, job, session or goal ${id}; \`pawl ps\` and \`pawl goal list\` list what is open.`;
 }
 
 export async function cost(id: string, options: Common, output: Output): Promise<number> {

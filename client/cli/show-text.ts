@@ -26,7 +26,8 @@ export function showText(shown: ShownJob, nowMs: number, waiting: readonly Sessi
     lines.push(turn.end ? `  ${endLine(turn.end)}` : '  has not ended');
     if (turn.end) lines.push(...endFacts(turn.end));
   }
-  if (job.end && job.state === 'running') lines.push('', 'goes on by itself: a turn more is queued');
+  if (job.goal) lines.push('', `goal ${job.goal.id} is ${job.goal.status}`);
+  else if (job.end && job.state === 'running') lines.push('', 'goes on by itself: a turn more is queued');
   if (job.dropped) lines.push(...(job.end ? [''] : []), `  ${droppedLine(job)}`);
   if (effects.length > 0) lines.push('', 'effects', ...effects.map((effect) => effectLine(effect, calls)));
   if (agents.length > 0) lines.push('', 'sub-agents', ...agents.map((each) => `  ${agentLine(each)}`));

@@ -6,8 +6,9 @@ const WIDTH = 400;
 
 /** The chain from the last stream to the goal, in words, and what to do now. */
 export function whyText(why: Why): string {
-  const { job, turn, session, state, chain, goesOn, waitsFor, unknownEffects, agents, advice } = why;
-  const named = [job, turn ?? `session ${session}`].filter((name) => name !== null).join(', ');
+  const { id, job, turn, session, state, chain, goesOn, waitsFor, unknownEffects, agents, advice } = why;
+  const goal = id.startsWith('goal_') ? id : null;
+  const named = [goal, job, turn ?? `session ${session}`].filter((name) => name !== null).join(', ');
   return [
     `${named}: ${state.replace('_', ' ')}`,
     ...chain.map(({ layer, words }) => `  ${layer.padEnd(6)}  ${oneLine(words, WIDTH)}`),

@@ -38,7 +38,7 @@ export const listGoalsRoute = createRoute({
   method: 'get',
   path: '/v1/goals',
   operationId: 'listGoals',
-  summary: 'Goals, newest first',
+  summary: 'Goals and recurring goals, newest first',
   request: { query: GoalsQuery },
   responses: { 200: json('The newest 200', GoalsSchema), ...problems(400) },
 });
@@ -88,7 +88,7 @@ export const editGoalRoute = createRoute({
   method: 'patch',
   path: '/v1/goals/{id}',
   operationId: 'editGoal',
-  summary: 'Change the objective or the budget, from the next round on',
+  summary: 'Change the objective, the budget or the checks, from the next round on',
   request: {
     params: GoalPath,
     body: { required: true, content: { 'application/json': { schema: EditGoalBody } } },

@@ -1,4 +1,5 @@
-import type { CreatedGoal, GoalOrder, OrderAnswer } from '../goals.ts';
+import type { GoalOrder, OrderAnswer, WokenGoal } from '../goal-orders.ts';
+import type { CreatedGoal } from '../goals.ts';
 import type { Runs } from '../runs.ts';
 import {
   cancelGoalRoute,
@@ -25,7 +26,8 @@ export function addGoalRoutes(app: App, runs: Runs, tenant: string): void {
   });
   app.openapi(listGoalsRoute, async (c) => {
     const open = c.req.valid('query').open === 'true';
-    return c.json({ goals: await runs.goals(tenant, { open }) }, 200);
+    const [goals, recurring] = await Promise.all([runs.goals(tenant, { open }), runs.recurringGoals(tenant, { open })]);
+    return c.json({ goals, recurring }, 200);
   });
   app.openapi(getGoalRoute, async (c) => c.json((await runs.goal(tenant, c.req.valid('param').id)) ?? unknown(), 200));
   app.openapi(firingsRoute, async (c) =>
@@ -39,7 +41,7 @@ export function addGoalRoutes(app: App, runs: Runs, tenant: string): void {
   addOrders(app, runs, tenant);
   app.openapi(wakeGoalRoute, async (c) => {
     const { by = 'api', ...request } = c.req.valid('json');
-    return c.json((await runs.wakeGoal(tenant, c.req.valid('param').id, { by, ...request })) ?? unknown(), 200);
+    return c.json(woken(await runs.wakeGoal(tenant, c.req.valid('param').id, { by, ...request })), 200);
   });
 }
 
@@ -68,9 +70,20 @@ function ordered(answer: OrderAnswer | null): { readonly status: string } {
       return refuse('goal-final', `The goal is ${answer.status}: begin another one.`);
     case 'conflict':
       return refuse('key-conflict', 'This id was used for another command: take another one.');
+    case 'refused':
+      return refuse('goal-refused', answer.why);
     case undefined:
       return unknown();
   }
+}
+
+function woken(answer: WokenGoal | 'recurring' | null): WokenGoal {
+  if (answer === 'recurring')
+    return refuse(
+      'goal-refused',
+      'A recurring goal has no round to wake: wake one of its goals, which its firings name.',
+    );
+  return answer ?? unknown();
 }
 
 function accepted(created: CreatedGoal): CreatedGoal & { readonly kind: 'accepted' } {

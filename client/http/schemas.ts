@@ -289,5 +289,8 @@ export const ReportedSchema = z
     id: z.string(),
     isNew: z.boolean().openapi({ description: 'False: this id had brought it before.' }),
     waits: z.number().int().openapi({ description: 'How many waits it ended.' }),
+    goal: z.string().nullable().openapi({
+      description: 'The session’s goal, where no wait took the event: it goes on if it waits for that name.',
+    }),
   })
   .openapi('ReportedEvent');

@@ -2,6 +2,7 @@ import type { Decider } from '../../workflows/core/ends.ts';
 import type { JobTurnEnd } from '../job.ts';
 import { adviceOf } from './advice.ts';
 import type { LayerEnd, LayerEnds } from './facts.ts';
+import { goalWords } from './goal-words.ts';
 import type { ChainLink } from './report.ts';
 import { DECIDERS, signalWords } from './signal-words.ts';
 
@@ -65,9 +66,7 @@ function driverLink({ ends, queue }: Around): ChainLink {
 }
 
 function goalLink({ goal }: LayerEnds): ChainLink {
-  if (!goal) return none('goal', 'there is none');
-  const { reason, detail } = goal.event;
-  return linkOf('goal', goal, detail === null ? reason : `${reason}/${detail}`);
+  return goal ? linkOf('goal', goal, goalWords(goal.event)) : none('goal', 'there is none');
 }
 
 function linkOf(layer: ChainLink['layer'], { event, at }: LayerEnd, what: string): ChainLink {

@@ -8,6 +8,7 @@ import { adviceOf } from './advice.ts';
 import { chainOf } from './chain.ts';
 import { doingNow } from './doing.ts';
 import { goalAdvice } from './goal-advice.ts';
+import type { GoalMove } from './goal-words.ts';
 import {
   findSubject,
   layerEnds,
@@ -59,11 +60,18 @@ async function whyOfTurn(deps: WhyDeps, subject: TurnSubject): Promise<Why> {
       agentsOfTurn(db, row.id),
     ]),
   );
+  const goal = ends.goal?.event ?? null;
   const advice = [
-    ...goalAdvice(ends.goal?.event ?? null),
+    ...goalAdvice(goal, end === null),
     ...unknown.map(unknownAdvice),
     ...waitsFor.map((wait) => waitingAdvice(subject.session, wait)),
-    ...(end ? endAdvice(end, goesOn, before) : doing ? [await doingAdvice(deps, doing)] : []),
+    ...(end
+      ? isForGoal(end, goal)
+        ? []
+        : endAdvice(end, goesOn, before)
+      : doing
+        ? [await doingAdvice(deps, doing)]
+        : []),
   ];
   return {
     id: subject.id,
@@ -80,6 +88,11 @@ async function whyOfTurn(deps: WhyDeps, subject: TurnSubject): Promise<Why> {
     agents,
     advice,
   };
+}
+
+/** The answer of a turn is no answer yet while its goal is open. */
+function isForGoal({ reason }: JobTurnEnd, goal: GoalMove | null): boolean {
+  return reason === 'COMPLETED' && goal?.kind === 'goal.moved';
 }
 
 function endAdvice(end: JobTurnEnd, goesOn: GoesOn | null, before: Parameters<typeof spentAdvice>[1]): string[] {

@@ -27,6 +27,7 @@ const CATALOGUE: Catalogue = {
   names: [AGENT.name],
   agent: (name) => (name === undefined || name === AGENT.name ? AGENT : null),
   outputSchema: usableSchema,
+  toolCheck: () => ({ ok: true }),
   workspace: (path) =>
     path?.startsWith('..')
       ? { ok: false, why: 'The workspace is outside the workspace root; name a folder inside it.' }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { and, asc, eq } from 'drizzle-orm';
 import { signalGoal } from '../../activities/engine/temporal-engine.ts';
 import { storeGoal } from '../../activities/store/goals.ts';
-import { agent, goal, goalRound, input, session, wake } from '../../activities/store/schema.ts';
+import { agent, goal, type GoalCheck, goalRound, input, session, wake } from '../../activities/store/schema.ts';
 import { contentHash, rootHash } from '../../activities/store/hash.ts';
 import { newId } from '../../activities/store/ids.ts';
 import type { GoalBudget, GoalState } from '../../workflows/core/goal/goal-state.ts';
@@ -26,7 +26,8 @@ export interface TestGoal {
 }
 
 export interface GoalWishes {
-  readonly checks?: readonly string[];
+  readonly checks?: readonly (string | GoalCheck)[];
+  readonly agent?: string;
   readonly budget?: Partial<GoalBudget>;
   readonly sceptics?: number;
 }
@@ -34,7 +35,7 @@ export interface GoalWishes {
 /** A session with a goal and nothing else; its workspace is a folder of its own. */
 export async function beginGoal(at: TestHouse, objective: string, wishes: GoalWishes = {}): Promise<TestGoal> {
   const { db } = at.house.database;
-  const definition = at.house.catalogue.agent(undefined);
+  const definition = at.house.catalogue.agent(wishes.agent);
   const folder = `g-${randomBytes(6).toString('hex')}`;
   mkdirSync(join(at.workspaces, folder), { recursive: true });
   const found = at.house.catalogue.workspace(folder, folder);
@@ -57,7 +58,9 @@ export async function beginGoal(at: TestHouse, objective: string, wishes: GoalWi
     tenant: 'default',
     session: ids.session,
     objective,
-    checks: (wishes.checks ?? []).map((command) => ({ command, timeoutSeconds: 20 })),
+    checks: (wishes.checks ?? []).map((check) =>
+      typeof check === 'string' ? { command: check, timeoutSeconds: 20 } : check,
+    ),
     judge: {},
     budget: { ...BUDGET, ...wishes.budget },
     sceptics: wishes.sceptics ?? 1,

@@ -1,12 +1,12 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { scheduleIdOf } from '../../client/goal-schedules.ts';
 import { createRuns, type Runs } from '../../client/index.ts';
 import { say } from '../../testing/index.ts';
 import { goalIs, roleOf, verdict, vote } from '../support/goals.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
+import { goalScheduleId } from '../../workflows/messages.ts';
 
 const TENANT = 'default';
 let at: TestHouse;
@@ -68,7 +68,7 @@ describe.concurrent('a recurring goal', () => {
 
   it('paused it fires no more; resumed it does', async () => {
     const { id } = await recurring('paused', { everySeconds: 3_600, paused: true });
-    const handle = at.house.temporal.schedule.getHandle(scheduleIdOf(id));
+    const handle = at.house.temporal.schedule.getHandle(goalScheduleId(id));
     expect((await handle.describe()).state.paused).toBe(true);
     await runs.orderGoal(TENANT, id, { kind: 'resume', by: 'a' });
     expect((await handle.describe()).state.paused).toBe(false);
@@ -87,7 +87,7 @@ describe.concurrent('a recurring goal', () => {
     const seconds = (day: string) => ({ seconds: Date.parse(`${day}T00:00:00Z`) / 1_000 });
     const { startTime } = await at.house.temporal.workflowService.listScheduleMatchingTimes({
       namespace,
-      scheduleId: scheduleIdOf(id),
+      scheduleId: goalScheduleId(id),
       startTime: seconds(from) as never,
       endTime: seconds(to) as never,
     });

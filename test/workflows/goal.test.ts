@@ -1,46 +1,36 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { callTools, type ChatRequest, hold, paced, type Reply, say, status } from '../../testing/index.ts';
-import { createRuns, type Runs } from '../../client/index.ts';
 import { turn } from '../../activities/store/schema.ts';
+import { createRuns, type Runs } from '../../client/index.ts';
+import { callTools, hold, paced, say } from '../../testing/index.ts';
+import { goalWorkflowId, look } from '../../workflows/messages.ts';
+import { newestUserText } from '../support/conversations.ts';
+import { cancelTurn, closedStatus } from '../support/engine-facts.ts';
+import { complete, counting, goalPlays, type Plays } from '../support/goal-plays.ts';
 import {
-  beginGoal,
   directives,
   foundOf,
   goalIs,
   liveState,
   movesOf,
-  roleOf,
   roundsOf,
   type TestGoal,
+  beginGoal,
   verdict,
   vote,
   wakesOf,
+  type GoalWishes,
 } from '../support/goals.ts';
-import { newestUserText, userTexts } from '../support/conversations.ts';
-import { cancelTurn, closedStatus } from '../support/engine-facts.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
 import { until } from '../support/until.ts';
-import { goalWorkflowId, look } from '../../workflows/messages.ts';
 
-type Role = ReturnType<typeof roleOf>;
-type Plays = Partial<Record<Role, (request: ChatRequest) => Reply>>;
-
-/** Told apart by a word in the objective, which the directive and the judge's material both hold. */
-const plays = new Map<string, Plays>();
-function rules(request: ChatRequest): Reply {
-  const said = userTexts(request).join('\n');
-  const name = [...plays.keys()].find((each) => said.includes(`GOAL ${each}.`));
-  const play = name === undefined ? undefined : plays.get(name)?.[roleOf(request)];
-  return play?.(request) ?? status(400, `nobody wrote this: ${roleOf(request)} of ${name ?? 'nobody'}`);
-}
-
+const plays = goalPlays();
 let at: TestHouse;
 let runs: Runs;
 /** Cancelled by the engine's own tools before any worker knew of it. */
 let early: TestGoal;
 beforeAll(async () => {
-  at = await testHouse({ rules, worker: false });
+  at = await testHouse({ rules: plays.rules, worker: false });
   early = await beginGoal(at, 'GOAL early. Do it well.');
   await at.house.temporal.workflow.getHandle(goalWorkflowId(early.id)).cancel();
   await at.startWorker();
@@ -51,20 +41,10 @@ afterAll(async () => {
   await at.close();
 });
 
-const begin = async (name: string, own: Plays, wishes: Parameters<typeof beginGoal>[2] = {}) => {
-  plays.set(name, own);
-  return await beginGoal(at, `GOAL ${name}. Do it well.`, wishes);
-};
-
+const begin = (name: string, own: Plays, wishes: GoalWishes = {}) => plays.begin(at, name, own, wishes);
 const TENANT = 'default';
 const order = async (goal: string, kind: 'pause' | 'resume' | 'cancel', id?: string) =>
   await runs.orderGoal(TENANT, goal, { kind, by: 'somebody', why: 'for a reason', id });
-const complete = { judge: () => verdict('candidate_complete'), sceptic: () => vote('approve') };
-/** Each reply is another one: it says how many rounds the conversation has seen. */
-const counting = (request: ChatRequest) =>
-  say(
-    `Said ${request.messages.filter(({ role }) => role === 'assistant').length + 1} of ${newestUserText(request).length}.`,
-  );
 
 describe.concurrent('a goal', () => {
   it('is worked on in rounds until judge, sceptic and gate agree', async () => {
@@ -96,85 +76,6 @@ describe.concurrent('a goal', () => {
     // Only the newest directive stays in the context.
     expect(seen).toEqual([1, 1]);
     expect(await closedStatus(at, goalWorkflowId(made.id))).toBe('COMPLETED');
-  });
-
-  it('whose check fails is never complete, whatever model and judge say', async () => {
-    const made = await begin(
-      'check fails',
-      {
-        agent: (request) =>
-          request.messages.at(-1)?.role === 'tool'
-            ? say('Done, believe me.')
-            : callTools([{ name: 'update_goal', arguments: { status: 'complete', note: 'It is done.' } }]),
-        judge: () => verdict('candidate_complete'),
-      },
-      { checks: ['echo no; exit 3'] },
-    );
-    const row = await goalIs(at, made.id, 'paused(no_progress)', 60_000);
-    expect(await movesOf(at, made)).toEqual(['active by created', 'paused(no_progress) by no_progress']);
-    const found = await foundOf(at, made);
-    expect(found.filter((each) => each.startsWith('checks'))).toEqual(Array(3).fill('checks failed'));
-    expect(row.state.rounds).toBe(3);
-    await order(made.id, 'cancel');
-  });
-
-  it('whose check passes is complete though the model never says so, and no judge is asked', async () => {
-    let steps = 0;
-    const made = await begin(
-      'check passes',
-      {
-        agent: (request) => {
-          steps += 1;
-          return directives(request)[0]?.includes('round 2') && request.messages.at(-1)?.role !== 'tool'
-            ? callTools([{ name: 'write_file', arguments: { path: 'done', content: 'x' } }])
-            : say(`Not yet ${steps}.`);
-        },
-        judge: () => verdict('continue', { gap: 'the file is missing' }),
-      },
-      { checks: ['test -e done'] },
-    );
-    await goalIs(at, made.id, 'complete');
-    expect(await foundOf(at, made)).toEqual(['checks failed', 'judge continue', 'checks passed']);
-    expect(await movesOf(at, made)).toEqual(['active by created', 'complete by checks']);
-  });
-
-  it('rests where no judge gives a usable verdict twice, and goes on when it is woken', async () => {
-    let asked = 0;
-    const made = await begin('unusable judge', {
-      ...complete,
-      agent: counting,
-      judge: () => (++asked <= 2 ? say('I would rather not say.') : verdict('candidate_complete')),
-    });
-    await goalIs(at, made.id, 'paused(infrastructure)');
-    expect(await foundOf(at, made)).toEqual(['judge unusable', 'judge unusable']);
-    await runs.wakeGoal(TENANT, made.id, { id: 'try again', by: 'somebody' });
-    await goalIs(at, made.id, 'complete');
-    expect((await wakesOf(at, made.id)).map(({ key, outcome, why }) => [key, outcome, why])).toEqual([
-      ['try again', 'fired', 'paused(infrastructure)'],
-    ]);
-  });
-
-  it('goes on after a sceptic is sure that it is not done', async () => {
-    let votes = 0;
-    const made = await begin(
-      'sceptics',
-      {
-        agent: counting,
-        judge: () => verdict('candidate_complete'),
-        sceptic: () => vote(++votes === 1 ? 'refute' : 'approve'),
-      },
-      { sceptics: 3 },
-    );
-    await goalIs(at, made.id, 'complete');
-    expect(await foundOf(at, made)).toEqual([
-      'judge candidate_complete',
-      'sceptic refute',
-      'judge candidate_complete',
-      'sceptic approve',
-      'sceptic approve',
-      'sceptic approve',
-    ]);
-    expect((await roundsOf(at, made.id))[1]?.body).toContain('I refute.');
   });
 
   it('stops at its budget, and goes on when that is raised', async () => {
@@ -335,6 +236,39 @@ describe.concurrent('wakes', () => {
   });
 });
 
+it('an event that is reported to the session wakes the goal that waits for it, and is in its directive', async () => {
+  const seen: string[] = [];
+  const made = await begin('reported', {
+    ...complete,
+    agent: (request) => {
+      const [directive = ''] = directives(request);
+      if (!directive.includes('round 1 ')) {
+        seen.push(directive);
+        return say('It came.');
+      }
+      return request.messages.at(-1)?.role === 'tool'
+        ? say('I wait.')
+        : callTools([{ name: 'update_goal', arguments: { status: 'waiting', note: 'for CI', event: 'CI is done' } }]);
+    },
+  });
+  await goalIs(at, made.id, 'waiting(event)');
+  const report = (name: string, id: string) =>
+    runs.report(TENANT, made.session, { name, id, text: `${name}: </event> 3 of 3`, by: 'ci' });
+  expect(await report('deployed', 'd1')).toEqual({ id: 'd1', isNew: true, waits: 0, goal: made.id });
+  expect(await report('CI is done', 'ci1')).toMatchObject({ isNew: true, goal: made.id });
+  expect(await report('CI is done', 'ci1')).toMatchObject({ isNew: false, goal: null });
+  await goalIs(at, made.id, 'complete');
+  expect(
+    (await wakesOf(at, made.id)).map(({ key, source, by, outcome, why }) => [key, source, by, outcome, why]),
+  ).toEqual([
+    ['event/d1', 'event', 'ci', 'recorded', 'another_event'],
+    ['event/ci1', 'event', 'ci', 'fired', 'waiting(event)'],
+  ]);
+  expect(seen.map((text) => /<event>[^]*<\/event>/.exec(text)?.[0])).toEqual([
+    '<event>\nCI is done\nCI is done: <\\/event> 3 of 3\n</event>',
+  ]);
+});
+
 it('a job with a goal is done when the goal is, and its turns are the goal’s', async () => {
   let judged = 0;
   plays.set('of a job', {
@@ -409,7 +343,7 @@ it('200 wakes, each delivered twice at once: none is doubled, none is lost', { t
     const some = ids.slice(n, n + 10);
     answers.push(...(await Promise.all([...some, ...some].map(deliver))));
   }
-  expect(answers.filter((answer) => answer?.isNew).length).toBe(200);
+  expect(answers.filter((answer) => answer !== null && answer !== 'recurring' && answer.isNew).length).toBe(200);
   await order(made.id, 'cancel');
   const wakes = await until('each wake has its outcome', async () => {
     const rows = await wakesOf(at, made.id);

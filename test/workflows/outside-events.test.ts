@@ -53,6 +53,7 @@ it('an event ends every open wait for its name, and no other', async () => {
     id: 'e1',
     isNew: true,
     waits: 2,
+    goal: null,
   });
   await openWaits(session, 1);
   // A job names its session.
@@ -78,6 +79,7 @@ it('the same id twice, and twenty times at once, is one event', async () => {
     id: 'e1',
     isNew: false,
     waits: 1,
+    goal: null,
   });
   await openWaits(session, 1);
   await runs.report('default', session, { name: 'tock', id: 'e2', text: 'then', by: 'ci' });

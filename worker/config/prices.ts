@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DEFAULT_LIMITS, type Limits } from '../../workflows/core/policy.ts';
-import { type ModelPrices, worstMicroUsd } from '../../workflows/core/usage.ts';
+import { dearestMicroUsd, type ModelPrices } from '../../workflows/core/usage.ts';
 import { SetupError } from '../setup-error.ts';
 
 /** What a model costs, in US dollars for a million tokens. */
@@ -82,21 +82,14 @@ export function resolveLimits(agent: Limited): Limits {
     );
   }
   if (maxUsd === null || (maxUsd === undefined && prices === null)) return limits;
-  if (maxUsd === undefined) return { ...limits, maxMicroUsd: prices && dearest(limits.maxTokens, prices) };
+  const dearest = prices && limits.maxTokens !== null ? dearestMicroUsd(limits.maxTokens, prices) : null;
+  if (maxUsd === undefined) return { ...limits, maxMicroUsd: dearest };
   if (prices === null) {
     throw new SetupError(
       `Agent ${name} has a maxUsd, but no price of ${model} is known: give the agent prices, or take maxUsd away.`,
     );
   }
   return { ...limits, maxMicroUsd: toMicroUsd(maxUsd) };
-}
-
-/** What the tokens may cost at most; null where they are endless or free. */
-function dearest(tokens: number | null, prices: ModelPrices): number | null {
-  if (tokens === null) return null;
-  const asInput = worstMicroUsd({ inputTokens: tokens, outputTokens: 0 }, prices);
-  const asOutput = worstMicroUsd({ inputTokens: 0, outputTokens: tokens }, prices);
-  return Math.max(asInput, asOutput) || null;
 }
 
 function toMicroUsd(usd: number): number {

@@ -36,6 +36,13 @@ export function worstMicroUsd(
   );
 }
 
+/** The most that so many tokens may cost, of whatever kind they are; null where they are free. */
+export function dearestMicroUsd(tokens: number, prices: ModelPrices): number | null {
+  const asInput = worstMicroUsd({ inputTokens: tokens, outputTokens: 0 }, prices);
+  const asOutput = worstMicroUsd({ inputTokens: 0, outputTokens: tokens }, prices);
+  return Math.max(asInput, asOutput) || null;
+}
+
 function toMicroUsd(priced: number): number {
   return Math.ceil(priced / TOKENS_PER_PRICE);
 }

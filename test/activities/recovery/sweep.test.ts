@@ -55,6 +55,7 @@ function depsWith(part: Partial<Engine>): Deps {
     answerWaits: never,
     look: never,
     lookGoal: never,
+    endSchedule: never,
     fateOf: () => Promise.resolve({ kind: 'running' }),
     ...part,
   };

@@ -1,25 +1,29 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { directiveId, queueDirective } from '../../../activities/store/goal-direct.ts';
-import { lookForGoal, untoldGoals } from '../../../activities/store/goal-look.ts';
+import { billOfGoal } from '../../../activities/store/goal-bill.ts';
+import { eventHash, lookForGoal, untoldGoals } from '../../../activities/store/goal-look.ts';
 import { recordFacts } from '../../../activities/store/goal-record.ts';
 import { keepVerdict } from '../../../activities/store/goal-verdicts.ts';
 import { storeGoalCommand } from '../../../activities/store/goal-commands.ts';
 import { fireTemplate, roundOf, wakeBySchedule } from '../../../activities/store/firings.ts';
 import { findGoal, storeGoal } from '../../../activities/store/goals.ts';
 import { contentHash } from '../../../activities/store/hash.ts';
-import { storeWake } from '../../../activities/store/wakes.ts';
+import { storeOutsideEvent } from '../../../activities/store/outside-events.ts';
+import { storeWake, wakingEvents } from '../../../activities/store/wakes.ts';
 import {
+  call as calls,
   goal,
   goalFiring,
   goalTemplate,
   input,
   outbox,
   session,
+  subAgent,
   usage,
   wake,
 } from '../../../activities/store/schema.ts';
-import { leftOf } from '../../../workflows/core/goal/goal-limits.ts';
+import { leftOf, UNSPENT } from '../../../workflows/core/goal/goal-limits.ts';
 import type { GoalFact } from '../../../workflows/core/goal/goal-state.ts';
 import { DEFAULT_LIMITS } from '../../../workflows/core/policy.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
@@ -27,7 +31,7 @@ import { COMPLETED, end } from './ending.ts';
 import { AGENT, atOnce, id, journal, next, seedJob, seedTurn, send } from './seed.ts';
 
 const BUDGET = { turns: 5, tokens: 1_000, microUsd: 400, runningMs: 60_000 };
-const LEFT = leftOf(BUDGET, { turns: 0, tokens: 0, microUsd: 0, runningMs: 0 });
+const LEFT = leftOf({ budget: BUDGET, ...UNSPENT });
 
 let at: TestDatabase;
 beforeAll(async () => {
@@ -58,6 +62,8 @@ async function seedGoal(): Promise<{ readonly goal: string; readonly session: st
 
 const direct = (own: { goal: string; session: string }, round = 1, afterTurn = 0) =>
   queueDirective(at.db, { ...own, round, limits: LEFT, afterTurn, text: `round ${round}` });
+const look = (own: { goal: string; session: string }, afterTurn = 0) =>
+  lookForGoal(at.db, { ...own, afterTurn, sinceTurn: 0 });
 /** A turn that has ended after one request and ten seconds. */
 async function seedTurnOf(owner: string, spent: Partial<typeof usage.$inferInsert>) {
   const opened = await seedTurn(at.db, owner);
@@ -151,11 +157,11 @@ describe('a look', () => {
     expect((await told()).map(({ event, acknowledgedAt }) => [event, acknowledgedAt])).toEqual([
       [`ended/${turn.turn}`, null],
     ]);
-    const found = await lookForGoal(at.db, own.goal, own.session, 0);
+    const found = await look(own);
     expect(found.turns).toMatchObject([
       { turn: turn.turn, n: 1, round: 1, runningMs: 1_234, acted: false, claimed: null },
     ]);
-    expect((await lookForGoal(at.db, own.goal, own.session, 1)).turns).toEqual([]);
+    expect((await look(own, 1)).turns).toEqual([]);
     expect((await told())[0]?.acknowledgedAt).not.toBeNull();
   });
 
@@ -169,7 +175,7 @@ describe('a look', () => {
       .where(eq(wake.id, woken));
     expect(await untoldGoals(at.db, 100)).toContain(own.goal);
     const { state } = (await findGoal(at.db, own.goal))!;
-    const remembers = { ...state, pendingWakes: [{ id: woken, event: null }] };
+    const remembers = { ...state, pendingWakes: [{ id: woken, event: null, to: 'goal' } as const] };
     await at.db.update(goal).set({ state: remembers }).where(eq(goal.id, own.goal));
     expect(await untoldGoals(at.db, 100)).not.toContain(own.goal);
   });
@@ -181,8 +187,139 @@ describe('a look', () => {
       .update(input)
       .set({ status: 'withdrawn' })
       .where(eq(input.id, directiveId(own.goal, 1)));
-    expect((await lookForGoal(at.db, own.goal, own.session, 0)).withdrawn).toBe(1);
+    expect((await look(own)).withdrawn).toBe(1);
     expect(await untoldGoals(at.db, 100)).toContain(own.goal);
+  });
+});
+
+describe('the bill', () => {
+  const requestOf = async (turn: string, owner: string, change: Partial<typeof usage.$inferInsert> = {}) =>
+    await at.db.insert(usage).values({
+      attempt: id('att'),
+      sample: id('sample'),
+      session: owner,
+      turn,
+      step: 0,
+      model: 'm',
+      outputCapTokens: 100,
+      inputTokens: 100,
+      cachedTokens: 20,
+      outputTokens: 7,
+      reasoningTokens: 0,
+      complete: true,
+      worstMicroUsd: 500,
+      costMicroUsd: 90,
+      ...change,
+    });
+  const bill = async (own: { goal: string; session: string }, sinceTurn = 0) => {
+    const { spent, held } = await billOfGoal(at.db, { session: own.session, sinceTurn });
+    return [spent.tokens, spent.microUsd, held.tokens, held.microUsd];
+  };
+
+  test('has the turns since the goal began and who judged them; what is open counts as the worst case', async () => {
+    const own = await seedGoal();
+    await send(at.db, own.session, 'prompt');
+    const first = await seedTurn(at.db, own.session);
+    await requestOf(first.turn, own.session);
+    await end(at.db, first, COMPLETED);
+    await direct(own);
+    const second = await seedTurn(at.db, own.session);
+    await requestOf(second.turn, own.session);
+    await requestOf(second.turn, own.session, { step: 1_000_000 });
+    expect(await bill(own)).toEqual([3 * 87, 3 * 90, 0, 0]);
+    const open = { inputTokens: null, cachedTokens: null, outputTokens: null, costMicroUsd: null, complete: false };
+    await requestOf(second.turn, own.session, open);
+    expect(await bill(own, 1)).toEqual([2 * 87, 2 * 90 + 500, 0, 0]);
+  });
+
+  test('has a sub-agent once: what it was lent is held back while it runs, what it used is charged at its end', async () => {
+    const own = await seedGoal();
+    await direct(own);
+    const turn = await seedTurn(at.db, own.session);
+    const asked = id('call');
+    const call = { key: asked, turn: turn.turn, assistant: 'a', ordinal: 0, step: 0, providerCallId: 'c' };
+    const made = { tool: 'spawn_agent', effect: 'none', arguments: '{}', argumentsHash: 'h' } as const;
+    await at.db.insert(calls).values({ ...call, ...made });
+    const child = (await seedJob(at.db)).session;
+    await at.db.insert(subAgent).values({
+      session: child,
+      parent: own.session,
+      n: 1,
+      call: asked,
+      turn: turn.turn,
+      origin: turn.input,
+      name: 'small',
+      mode: 'background',
+      leaseTokens: 400,
+      leaseMicroUsd: 40,
+    });
+    const inner = await seedTurn(at.db, child);
+    await requestOf(inner.turn, child);
+    // The turn that started it is over, and its end knows nothing of what comes.
+    await end(at.db, turn, COMPLETED);
+    expect(await bill(own)).toEqual([0, 0, 400, 40]);
+    const over = { endedAt: new Date(), chargedTokens: 87, chargedMicroUsd: 90 };
+    await at.db.update(subAgent).set(over).where(eq(subAgent.session, child));
+    expect([await bill(own), (await look(own)).bill]).toEqual([
+      [87, 90, 0, 0],
+      { spent: { tokens: 87, microUsd: 90 }, held: { tokens: 0, microUsd: 0 } },
+    ]);
+  });
+});
+
+describe('an event that is reported to the session', () => {
+  const report = (session: string, event: string, name = 'ci') =>
+    storeOutsideEvent(at.db, { session, id: event, name, text: 'green', by: 'ci' });
+
+  test('is a wake of its goal, once; the sweeper tells it until the goal remembers it', async () => {
+    const own = await seedGoal();
+    expect(await report(own.session, 'e1')).toMatchObject({ isNew: true, waits: 0, goal: own.goal });
+    expect(await report(own.session, 'e1')).toMatchObject({ isNew: false, goal: null });
+    const { wakes } = await look(own);
+    expect(wakes).toEqual([{ id: expect.stringMatching(/^wk_/) as string, event: eventHash('ci'), to: 'session' }]);
+    await at.db
+      .update(wake)
+      .set({ createdAt: new Date(0) })
+      .where(eq(wake.goal, own.goal));
+    await at.db
+      .update(goal)
+      .set({ createdAt: new Date(0), state: sql`jsonb_set(state, '{facts}', '[]')` })
+      .where(eq(goal.id, own.goal));
+    expect(await untoldGoals(at.db, 100)).toContain(own.goal);
+    const remembered = JSON.stringify(wakes);
+    await at.db
+      .update(goal)
+      .set({ state: sql`jsonb_set(state, '{pendingWakes}', ${remembered}::jsonb)` })
+      .where(eq(goal.id, own.goal));
+    expect(await untoldGoals(at.db, 100)).not.toContain(own.goal);
+  });
+
+  test('is nothing but an event where there is no goal, or the goal is over', async () => {
+    const { session: alone } = await seedJob(at.db);
+    expect(await report(alone, 'e1')).toMatchObject({ isNew: true, goal: null });
+    const own = await seedGoal();
+    await at.db.update(goal).set({ isFinal: true }).where(eq(goal.id, own.goal));
+    expect(await report(own.session, 'e1')).toMatchObject({ goal: null });
+    expect(await at.db.$count(wake, eq(wake.goal, own.goal))).toBe(0);
+  });
+
+  test('is told to the round that it has begun, and to no later one', async () => {
+    const own = await seedGoal();
+    await direct(own);
+    await report(own.session, 'e1');
+    await storeWake(at.db, { goal: own.goal, key: 'w', source: 'api', event: 'deploy', by: null });
+    expect(await wakingEvents(at.db, own.goal)).toEqual([]);
+    await at.db
+      .update(wake)
+      .set({ outcome: 'fired', settledAt: sql`clock_timestamp()` })
+      .where(eq(wake.goal, own.goal));
+    expect(await wakingEvents(at.db, own.goal)).toEqual([
+      { name: 'ci', text: 'green' },
+      { name: 'deploy', text: '' },
+    ]);
+    await end(at.db, await seedTurn(at.db, own.session), COMPLETED);
+    await direct(own, 2);
+    expect(await wakingEvents(at.db, own.goal)).toEqual([]);
   });
 });
 
@@ -190,7 +327,9 @@ describe('what is told of a goal', () => {
   test('is written once, also by a repeat: events, a new objective, wakes', async () => {
     const own = await seedGoal();
     const { id: woken } = await storeWake(at.db, { goal: own.goal, key: 'w', source: 'api', event: null, by: null });
-    await storeGoalCommand(at.db, { goal: own.goal, id: 'e', kind: 'edit', objective: 'second', by: 'a', why: null });
+    const checks = [{ command: 'npm test', timeoutSeconds: 9 }];
+    const edit = { goal: own.goal, id: 'e', kind: 'edit', objective: 'second', checks, by: 'a', why: null } as const;
+    await storeGoalCommand(at.db, edit);
     const state = (await findGoal(at.db, own.goal))!.state;
     const facts: readonly GoalFact[] = [
       { n: 2, kind: 'edited', edit: 'e' },
@@ -214,7 +353,12 @@ describe('what is told of a goal', () => {
       expect.objectContaining({ kind: 'goal.moved', reason: 'paused', detail: 'user', by: 'a', signal: 'command' }),
       expect.objectContaining({ kind: 'goal.wake', outcome: 'recorded', why: 'paused(user)' }),
     ]);
-    expect(await findGoal(at.db, own.goal)).toMatchObject({ objective: 'second', version: 2, status: 'paused(user)' });
+    expect(await findGoal(at.db, own.goal)).toMatchObject({
+      objective: 'second',
+      checks,
+      version: 2,
+      status: 'paused(user)',
+    });
   });
 
   test('is not set back by an attempt that comes late', async () => {
@@ -293,6 +437,13 @@ describe('firings', () => {
       ['superseded', begun],
     ]);
     expect(await findGoal(at.db, begun)).toMatchObject({ objective: 'each night', status: 'active', template });
+  });
+
+  test('one that comes after the recurring goal is over has its row, and begins nothing', async () => {
+    const template = await seedTemplate();
+    await at.db.update(goalTemplate).set({ endedAt: new Date() }).where(eq(goalTemplate.id, template));
+    expect(await fireTemplate(at.db, template, slot(1))).toBeNull();
+    expect(await firings(template)).toEqual([['cancelled', null]]);
   });
 
   test('one that comes while the goal before it is open is skipped, and the next one after its end begins', async () => {

@@ -264,12 +264,12 @@ test('an event is told to the session by its name', async () => {
   const runs = stub({
     report: (...args) => {
       told.push(args);
-      return Promise.resolve({ id: 'e1', isNew: true, waits: 2 });
+      return Promise.resolve({ id: 'e1', isNew: true, waits: 2, goal: null });
     },
   });
   const path = '/v1/sessions/ses_1/events/build%20is%20done';
   const response = await createApp(runs).request(path, post({ id: 'e1', text: 'green' }, JSON_BODY));
-  expect([response.status, await response.json()]).toEqual([200, { id: 'e1', isNew: true, waits: 2 }]);
+  expect([response.status, await response.json()]).toEqual([200, { id: 'e1', isNew: true, waits: 2, goal: null }]);
   expect(told).toEqual([['default', 'ses_1', { id: 'e1', name: 'build is done', text: 'green', by: 'api' }]]);
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest';
 import { END_DETAILS } from '../../../workflows/core/ends.ts';
 import { nextGoalStep } from '../../../workflows/core/goal/goal-step.ts';
 import { nameOf } from '../../../workflows/core/goal/moving.ts';
-import { after, end, ended, looked, OPENED, quiet, running, turn } from './goal-fixtures.ts';
+import { after, BUDGET, end, ended, looked, NO_COST, OPENED, quiet, running, turn } from './goal-fixtures.ts';
 
 const MINUTE = 60_000;
 
@@ -49,7 +49,10 @@ describe('what each end of a turn does to an active goal', () => {
   });
 
   it.each(rows)('%s/%s → %s', (reason, detail, status) => {
-    const state = ended({ end: end(reason, detail), waitsFor: reason === 'BLOCKED' ? { on: 'answer' } : null });
+    const state = ended({
+      end: end(reason, detail),
+      waitsFor: reason === 'BLOCKED' ? { on: 'answer', untilMs: 9_000 } : null,
+    });
     expect(nameOf(state.status)).toBe(status);
   });
 
@@ -93,7 +96,9 @@ describe('what each end of a turn does to an active goal', () => {
     }
     expect(rests).toEqual([5, 15, 60, 60]);
     state = ended({}, 5, running(5, state));
-    expect(state.brakes.outages).toBe(0);
+    const go = { kind: 'continue', gap: 'more', verdict: 'v' } as const;
+    const checked = { kind: 'checked', outcome: 'none', evidence: '', verdict: null } as const;
+    expect(after(state, checked, { kind: 'judged', verdict: go, usage: NO_COST }).brakes.outages).toBe(0);
   });
 });
 
@@ -101,6 +106,29 @@ test('a turn is counted once, whoever tells of it how often', () => {
   const once = after(running(), looked([turn(1)]));
   expect(after(once, looked([turn(1)]), looked([turn(1)]))).toEqual({ ...once, looked: 0 });
   expect(once.spent).toEqual({ turns: 1, tokens: 100, microUsd: 10, runningMs: 1_000 });
+});
+
+test('the rows are the bill: what sub-agents cost later comes on it once, and what they were lent is held back', () => {
+  const bill = (tokens: number, held: number) =>
+    ({ ...looked([]), bill: { spent: { tokens, microUsd: 5 }, held: { tokens: held, microUsd: 0 } } }) as const;
+  const lent = quiet(after(ended({}), { kind: 'gated', answer: 'pass', verdict: null }, bill(300, 1_000)));
+  const judging = { kind: 'judged', verdict: { kind: 'unusable' }, usage: { tokens: 7, microUsd: 0 } } as const;
+  expect(after(lent, judging).spent.tokens).toBe(307);
+  const returned = after(lent, judging, bill(657, 0), bill(657, 0));
+  expect([returned.spent.tokens, returned.held.tokens]).toEqual([657, 0]);
+  const due = quiet(after(OPENED, bill(300, 1_000)));
+  expect(nextGoalStep(due, 0)).toMatchObject({ kind: 'direct', limits: { maxTokens: BUDGET.tokens - 1_300 } });
+});
+
+test('a goal that was at rest looks at what was spent meanwhile before its next round', () => {
+  const paused = quiet(after(OPENED, { kind: 'commanded', command: { id: 'p', kind: 'pause' } }));
+  const resumed = after(paused, { kind: 'commanded', command: { id: 'r', kind: 'resume' } });
+  expect(nextGoalStep({ ...resumed, facts: [] }, 0)).toMatchObject({ kind: 'look', sinceTurn: 0 });
+});
+
+test('the budget that ended a turn is named, also where it was the agent’s own', () => {
+  const state = ended({ end: end('ABORTED', 'budget'), limit: 'usd' });
+  expect(nameOf(state.status)).toBe('budget_limited(usd)');
 });
 
 test('a person’s turn in between costs tokens, is no round, and leaves the queued round as it is', () => {
@@ -116,8 +144,10 @@ test('a person’s cancel of their own turn pauses the goal, and takes its round
 });
 
 test('the answer that it waited for brings a turn, and that is judged', () => {
-  const waiting = ended({ end: end('BLOCKED', 'awaiting_input', 'model'), waitsFor: { on: 'answer' } });
-  expect(nextGoalStep(waiting, 9e12)).toEqual({ kind: 'await', untilMs: null });
+  const waiting = ended({ end: end('BLOCKED', 'awaiting_input', 'model'), waitsFor: { on: 'answer', untilMs: 9_000 } });
+  expect(nextGoalStep(waiting, 0)).toEqual({ kind: 'await', untilMs: 9_000 });
+  // Nobody can give it any more: there is nothing left to wait for.
+  expect(after(waiting, { kind: 'time', atMs: 9_000 }).status.kind).toBe('active');
   const state = quiet(after(waiting, looked([turn(2, { round: null })])));
   expect(nextGoalStep(state, 0)).toEqual({ kind: 'check', turn: 'ses/2' });
 });

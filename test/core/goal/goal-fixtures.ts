@@ -1,6 +1,6 @@
 import type { End } from '../../../workflows/core/ends.ts';
 import { applyGoal } from '../../../workflows/core/goal/goal-apply.ts';
-import type { EndedTurn, GoalEvent } from '../../../workflows/core/goal/goal-event.ts';
+import type { EndedTurn, GoalBill, GoalEvent } from '../../../workflows/core/goal/goal-event.ts';
 import type { CameWake, GoalState } from '../../../workflows/core/goal/goal-state.ts';
 import { openGoal } from '../../../workflows/core/goal/open-goal.ts';
 
@@ -9,8 +9,23 @@ export const NO_COST = { tokens: 0, microUsd: 0 } as const;
 
 type Untimed = GoalEvent extends infer E ? (E extends GoalEvent ? Omit<E, 'atMs'> : never) : never;
 
-export function after(state: GoalState, ...events: readonly (Untimed & { readonly atMs?: number })[]): GoalState {
-  return events.reduce<GoalState>((now, event) => applyGoal(now, { atMs: now.atMs, ...event } as GoalEvent), state);
+type Heard = Exclude<Untimed, { readonly kind: 'looked' }> | Looked;
+/** Without a bill: each turn that was not seen before costs the same. */
+type Looked = Omit<Untimed & { readonly kind: 'looked' }, 'bill' | 'begun'> & {
+  readonly bill?: GoalBill;
+  readonly begun?: number;
+};
+
+export function after(state: GoalState, ...events: readonly (Heard & { readonly atMs?: number })[]): GoalState {
+  return events.reduce<GoalState>((now, event) => {
+    const timed = event.kind === 'looked' ? { bill: billAfter(now, event), begun: 0, ...event } : event;
+    return applyGoal(now, { atMs: now.atMs, ...timed } as GoalEvent);
+  }, state);
+}
+
+function billAfter({ spent, held, seenTurn }: GoalState, { turns }: Looked): GoalBill {
+  const fresh = turns.filter(({ n }) => n > (seenTurn?.n ?? 0)).length;
+  return { spent: { tokens: spent.tokens + 100 * fresh, microUsd: spent.microUsd + 10 * fresh }, held };
 }
 
 export function end(reason: End['reason'], detail: End['detail'], decidedBy: End['decidedBy'] = 'runtime') {
@@ -26,7 +41,7 @@ export function turn(n: number, change: Partial<EndedTurn> = {}): EndedTurn {
     round: n,
     end: FINAL,
     waitsFor: null,
-    usage: { tokens: 100, microUsd: 10 },
+    limit: null,
     runningMs: 1_000,
     reply: `reply ${n}`,
     acted: false,
@@ -35,11 +50,11 @@ export function turn(n: number, change: Partial<EndedTurn> = {}): EndedTurn {
   };
 }
 
-export const looked = (turns: readonly EndedTurn[], wakes: readonly (string | CameWake)[] = []): Untimed => ({
+export const looked = (turns: readonly EndedTurn[], wakes: readonly (string | CameWake)[] = []): Looked => ({
   kind: 'looked',
   upTo: 0,
   turns,
-  wakes: wakes.map((wake) => (typeof wake === 'string' ? { id: wake, event: null } : wake)),
+  wakes: wakes.map((wake) => (typeof wake === 'string' ? { id: wake, event: null, to: 'goal' } : wake)),
   withdrawn: null,
 });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { END_DETAILS, type End } from '../../../workflows/core/ends.ts';
 import type { EndedTurn, GoalEvent, GoalUsage } from '../../../workflows/core/goal/goal-event.ts';
-import type { GoalBudget, GoalFact, GoalState } from '../../../workflows/core/goal/goal-state.ts';
+import type { CameWake, GoalBudget, GoalFact, GoalState } from '../../../workflows/core/goal/goal-state.ts';
 import type { RoundLimits } from '../../../workflows/core/goal/goal-limits.ts';
 import type { GoalStep } from '../../../workflows/core/goal/goal-step.ts';
 
@@ -55,8 +55,8 @@ export class GoalWorld {
   readonly queued: Queued[] = [];
   readonly ran: RanRound[] = [];
   readonly facts: GoalFact[] = [];
-  readonly wakes = new Map<string, { readonly event: string | null; settled: number }>();
-  readonly turns: EndedTurn[] = [];
+  readonly wakes = new Map<string, Omit<CameWake, 'id'> & { settled: number }>();
+  readonly turns: (EndedTurn & { readonly usage: GoalUsage })[] = [];
   readonly #verdicts = new Map<string, { readonly event: unknown; readonly tokens: number }>();
   #directive: { readonly round: number; readonly maxTokens: number; readonly spent: number } | null = null;
   #withdrawn: number | null = null;
@@ -87,7 +87,9 @@ export class GoalWorld {
   }
 
   wakeUp(): void {
-    this.wakes.set(`w${this.wakes.size}`, { event: this.one([null, null, 'ci', 'deploy'] as const), settled: 0 });
+    const event = this.one([null, null, 'ci', 'deploy'] as const);
+    const to = event === null ? 'goal' : this.one(['goal', 'session'] as const);
+    this.wakes.set(`w${this.wakes.size}`, { event, to, settled: 0 });
   }
 
   /** Somebody takes the directive out of the queue. */
@@ -130,6 +132,7 @@ export class GoalWorld {
       round,
       end,
       waitsFor: end.reason === 'BLOCKED' && this.int(0, 1) === 0 ? this.awaited(0) : null,
+      limit: this.one([null, 'tokens', 'usd'] as const),
       usage: { tokens, microUsd: 2 * tokens },
       runningMs: this.int(0, 10_000),
       reply: `r${this.int(0, 2)}`,
@@ -146,7 +149,9 @@ export class GoalWorld {
       upTo,
       // The rows of turns that were told already may come once more.
       turns: this.turns.filter(({ n }) => n > afterTurn - this.int(0, 1)),
-      wakes: [...this.wakes].flatMap(([id, { event, settled }]) => (settled > 0 ? [] : [{ id, event }])),
+      wakes: [...this.wakes].flatMap(([id, { event, to, settled }]) => (settled > 0 ? [] : [{ id, event, to }])),
+      bill: { spent: { tokens: this.spent().tokens, microUsd: 0 }, held: { tokens: 0, microUsd: 0 } },
+      begun: this.queued.at(-1)?.round ?? 0,
       withdrawn: this.queued.at(-1)?.round === this.#withdrawn ? this.#withdrawn : null,
     };
   }
@@ -187,7 +192,7 @@ export class GoalWorld {
     return this.one([
       { on: 'time', untilMs: nowMs + this.int(0, 100_000) },
       { on: 'event', event: 'ci', untilMs: null },
-      { on: 'answer' },
+      { on: 'answer', untilMs: nowMs + this.int(0, 100_000) },
     ] as const);
   }
 

@@ -52,8 +52,23 @@ describe('a judge without a verdict that fits', () => {
   it('is asked twice, then the goal rests; it is never complete by that', () => {
     const unusable = judged({ kind: 'unusable' });
     const once = after(ended({}), checked('none'), unusable);
-    expect(nextGoalStep(quiet(once), 0)).toEqual({ kind: 'judge', turn: 'ses/1', failures: 1 });
+    expect(nextGoalStep(quiet(once), 0)).toMatchObject({ kind: 'judge', turn: 'ses/1', failures: 1 });
     expect(nameOf(after(once, unusable).status)).toBe('paused(infrastructure)');
+  });
+
+  // Each turn in between succeeds: a judge that never answers must not cost a round every 5 minutes.
+  it('rests longer each time, though the turns themselves succeed', () => {
+    const unusable = judged({ kind: 'unusable' });
+    let state = OPENED;
+    const rests: number[] = [];
+    for (const n of [1, 2, 3, 4]) {
+      state = quiet(after(ended({}, n, running(n, state)), checked('none', `e${n}`), unusable, unusable));
+      const step = nextGoalStep(state, state.atMs);
+      if (step.kind !== 'await' || step.untilMs === null) throw new Error('it wakes by itself');
+      rests.push((step.untilMs - state.atMs) / 60_000);
+      state = quiet(after(state, { kind: 'time', atMs: step.untilMs }));
+    }
+    expect(rests).toEqual([5, 15, 60, 60]);
   });
 
   it('holds for sceptics as well', () => {
@@ -137,6 +152,39 @@ test('no judge is asked once its money is spent', () => {
   const state = after({ ...ended({}), budget: { ...BUDGET, tokens: 100 } }, checked('none'));
   expect(nameOf(state.status)).toBe('budget_limited(tokens)');
 });
+
+test.each([
+  ['a judge', [] as const, (short: JudgeVerdict & { kind: 'unaffordable' }) => judged(short)],
+  ['a sceptic', [candidate] as const, (short: ScepticVote & { kind: 'unaffordable' }) => doubted(short)],
+])('%s whose worst case is not left is not asked: the goal waits for a raised budget', (_, before, answer) => {
+  const short = { kind: 'unaffordable', limit: 'tokens', needed: 900 } as const;
+  const state = after({ ...ended({}), budget: { ...BUDGET, tokens: 500 } }, checked('none'), ...before);
+  expect(nextGoalStep(quiet(state), 0)).toMatchObject({ left: { maxTokens: 400, maxMicroUsd: null } });
+  const limited = after(state, answer(short));
+  expect(nameOf(limited.status)).toBe('budget_limited(tokens)');
+  const cause = { name: 'reserve', limit: 'tokens', needed: 900, left: 400 };
+  expect(limited.facts).toMatchObject([{ kind: 'moved', cause, decidedBy: 'runtime' }]);
+  const raise = { id: 'e', kind: 'edit', budget: { tokens: 5_000 }, wish: 'same' } as const;
+  expect(nameOf(after(limited, { kind: 'commanded', command: raise }).status)).toBe('active');
+});
+
+// Waiting for what is past would set the brakes back each time.
+test.each(['claim', 'judge'])(
+  'a %s that names nothing to wait for goes on after the gap, and the brakes hold',
+  (who) => {
+    const awaited = { on: 'time', untilMs: 0 } as const;
+    const wait = { kind: 'waiting', awaited } as const;
+    const claim = who === 'claim' ? { claim: wait } : {};
+    const said = who === 'claim' ? [] : [judged({ ...wait, verdict: 'v' })];
+    let state = OPENED;
+    const gaps: unknown[] = [];
+    for (let n = 1; n <= 3; n += 1) {
+      state = quiet(after(ended({ reply: 'same', ...claim }, n, running(n, state)), checked('none'), ...said));
+      gaps.push(state.status.kind === 'active' ? nextGoalStep(state, state.atMs) : nameOf(state.status));
+    }
+    expect(gaps).toEqual([{ kind: 'await', untilMs: 2_000 }, { kind: 'await', untilMs: 4_000 }, 'paused(no_progress)']);
+  },
+);
 
 test('what comes late means nothing, but what it cost', () => {
   const paused = after(ended({}), checked('none'), { kind: 'commanded', command: { id: 'c', kind: 'pause' } });

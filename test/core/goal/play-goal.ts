@@ -32,6 +32,8 @@ export function playGoal(pick: Pick, { rounds, isForgotten = false }: PlayOption
   return player.played();
 }
 
+const FREE = { tokens: 0, microUsd: 0 } as const;
+
 class Player {
   readonly #world: GoalWorld;
   readonly #isForgotten: boolean;
@@ -150,10 +152,14 @@ class Player {
         return world.direct(step, this.#steps.at(-1)?.state ?? this.#state);
       case 'limited':
         return { kind: 'limited' };
-      case 'check': {
-        const outcome = world.one(['passed', 'failed', 'none', 'none', 'none'] as const);
-        return { kind: 'checked', outcome, evidence: `e${world.int(0, 3)}`, verdict: null };
-      }
+      case 'check':
+        return world.asked(`check ${step.turn}`, () => ({
+          kind: 'checked',
+          outcome: world.one(['passed', 'failed', 'none', 'none', 'none'] as const),
+          evidence: `e${world.int(0, 3)}`,
+          verdict: null,
+          usage: FREE,
+        }));
       case 'judge':
         return world.asked(`judge ${step.turn} ${step.failures}`, () => ({
           kind: 'judged',
@@ -167,7 +173,12 @@ class Player {
           usage: this.#bill(),
         }));
       case 'stopGate':
-        return { kind: 'gated', answer: world.one(['pass', 'block', 'block', 'stop'] as const), verdict: 'g' };
+        return world.asked(`gate ${step.turn}`, () => ({
+          kind: 'gated',
+          answer: world.one(['pass', 'block', 'block', 'stop'] as const),
+          verdict: 'g',
+          usage: FREE,
+        }));
       case 'await':
         if (step.untilMs === null || step.untilMs > this.#nowMs) return null;
         return { kind: 'time' };
@@ -189,6 +200,7 @@ class Player {
       { kind: 'blocked', blocker: `b${this.#world.int(0, 1)}`, verdict },
       { kind: 'waiting', awaited: this.#world.awaited(this.#nowMs), verdict },
       { kind: 'unusable' },
+      { kind: 'unaffordable', limit: 'tokens', needed: 9_999 },
     ] as const);
   }
 
@@ -199,6 +211,7 @@ class Player {
       { kind: 'refute', confidence: 'high', verdict },
       { kind: 'refute', confidence: 'low', verdict },
       { kind: 'unusable' },
+      { kind: 'unaffordable', limit: 'tokens', needed: 9_999 },
     ] as const);
   }
 
@@ -210,8 +223,8 @@ class Player {
       { id, kind: 'pause' },
       { id, kind: 'resume' },
       { id, kind: 'resume' },
-      { id, kind: 'edit', budget: { turns: world.int(1, 20) }, objective: 'changed' },
-      { id, kind: 'edit', budget: { tokens: world.int(1, 5_000) }, objective: 'same' },
+      { id, kind: 'edit', budget: { turns: world.int(1, 20) }, wish: 'changed' },
+      { id, kind: 'edit', budget: { tokens: world.int(1, 5_000) }, wish: 'same' },
       ...(world.int(0, 2) === 0 ? [{ id, kind: 'cancel' } as const] : []),
     ] as const);
     this.#hear({ kind: 'commanded', command });

@@ -28,7 +28,7 @@ class Month {
   }
 
   wake(id: string): void {
-    this.#wakes.push({ id, event: null });
+    this.#wakes.push({ id, event: null, to: 'goal' });
     this.hear({ kind: 'noticed' });
   }
 
@@ -59,7 +59,8 @@ class Month {
         return this.hear({ kind: 'recorded', upTo: step.facts.at(-1)?.n ?? 0 });
       case 'look': {
         const turns = this.#turns.filter(({ n }) => n > step.afterTurn);
-        this.hear({ kind: 'looked', upTo: step.upTo, turns, wakes: this.#wakes, withdrawn: null });
+        const bill = { spent: { tokens: 100 * this.#turns.length, microUsd: 0 }, held: { tokens: 0, microUsd: 0 } };
+        this.hear({ kind: 'looked', upTo: step.upTo, turns, bill, wakes: this.#wakes, begun: 0, withdrawn: null });
         return;
       }
       case 'direct':

@@ -7,6 +7,13 @@ import { after, BUDGET, end, ended, looked, OPENED, quiet, running, turn } from 
 
 const at = (status: GoalStatus): GoalState => ({ ...OPENED, status });
 const wake = (...ids: readonly string[]) => looked([], ids);
+const awaiting = (event: string) => ({ on: 'event', event, untilMs: null }) as const;
+/** Events by name, as wakes `w0`, `w1` and so on. */
+const came = (...events: readonly string[]) => cameTo('goal', ...events);
+function cameTo(to: 'goal' | 'session', ...events: readonly string[]) {
+  const wakes = events.map((event, n) => ({ id: `w${n}`, event, to }));
+  return { kind: 'looked', upTo: 0, turns: [], wakes, withdrawn: null } as const;
+}
 const told = ({ facts }: GoalState) =>
   facts.flatMap((fact) => (fact.kind === 'wake_settled' ? [`${fact.wake} ${fact.outcome}: ${fact.why}`] : []));
 const command = (kind: 'pause' | 'resume' | 'cancel', id: string = kind) =>
@@ -16,7 +23,7 @@ describe('a wake', () => {
   const resting: readonly GoalStatus[] = [
     { kind: 'waiting', awaited: { on: 'time', untilMs: 9_000 } },
     { kind: 'waiting', awaited: { on: 'event', event: 'ci', untilMs: null } },
-    { kind: 'waiting', awaited: { on: 'answer' } },
+    { kind: 'waiting', awaited: { on: 'answer', untilMs: 9_000 } },
     { kind: 'blocked', on: 'same_blocker' },
     { kind: 'paused', by: 'infrastructure', untilMs: 9_000 },
     { kind: 'paused', by: 'backoff', untilMs: 9_000 },
@@ -53,7 +60,7 @@ describe('a wake', () => {
     const paused = after(running(), wake('w1'), command('pause'), wake('w1'));
     expect(told(paused)).toEqual(['w1 recorded: paused(user)']);
     const busy = after(running(), wake('w1'), wake('w1'));
-    expect([busy.pendingWakes, told(busy)]).toEqual([[{ id: 'w1', event: null }], []]);
+    expect([busy.pendingWakes.map(({ id }) => id), told(busy)]).toEqual([['w1'], []]);
   });
 
   it('that was remembered is recorded where the goal ends meanwhile', () => {
@@ -64,7 +71,7 @@ describe('a wake', () => {
   // A wake for one event, remembered, ended a wait for another; one for the right event was swallowed by it.
   it('that was remembered ends a wait for its own event only; the first of each name is remembered', () => {
     const claim = { kind: 'waiting', awaited: { on: 'event', event: 'ci', untilMs: null } } as const;
-    const named = (id: string, event: string) => ({ id, event });
+    const named = (id: string, event: string) => ({ id, event, to: 'goal' }) as const;
     const wakes = [named('w1', 'deploy'), named('w2', 'ci'), named('w3', 'ci')];
     const busy = after(running(), looked([], wakes));
     expect(told(busy)).toEqual(['w3 superseded: w2']);
@@ -87,10 +94,35 @@ describe('a wake', () => {
       kind: 'looked',
       upTo: 0,
       turns: [],
-      wakes: [{ id: 'w', event: 'deploy' }],
+      wakes: [{ id: 'w', event: 'deploy', to: 'goal' }],
       withdrawn: null,
     });
     expect([state.status, told(state)]).toEqual([status, ['w recorded: another_event']]);
+  });
+
+  it('that is remembered is copied to the store, so that nobody tells of it again; twenty names are enough', () => {
+    const busy = after(running(), came(...Array.from({ length: 21 }, (_, n) => `e${n}`)));
+    expect(busy.facts.filter(({ kind }) => kind === 'wake_remembered').length).toBe(20);
+    expect(told(busy)).toEqual(['w20 superseded: w0']);
+  });
+});
+
+describe('an event that was reported to the session', () => {
+  const reported = (event: string) => cameTo('session', event);
+
+  it('wakes a goal that waits for it', () => {
+    const state = after(at({ kind: 'waiting', awaited: awaiting('ci') }), reported('ci'));
+    expect([nameOf(state.status), told(state)]).toEqual(['active', ['w0 fired: waiting(event)']]);
+  });
+
+  it.each<[GoalStatus, string]>([
+    [{ kind: 'waiting', awaited: awaiting('deploy') }, 'another_event'],
+    [{ kind: 'waiting', awaited: { on: 'time', untilMs: 9_000 } }, 'another_event'],
+    [{ kind: 'blocked', on: 'same_blocker' }, 'blocked(same_blocker)'],
+    [{ kind: 'paused', by: 'infrastructure', untilMs: 9_000 }, 'paused(infrastructure)'],
+  ])('is nothing to %j', (status, why) => {
+    const state = after(at(status), reported('ci'));
+    expect([state.status, told(state)]).toEqual([status, [`w0 recorded: ${why}`]]);
   });
 });
 
@@ -132,7 +164,7 @@ describe('commands', () => {
     expect(nameOf(limited.status)).toBe('budget_limited(turns)');
     expect(after(limited, command('resume')).status.kind).toBe('budget_limited');
     const raise = (turns: number, id: string) =>
-      ({ kind: 'commanded', command: { id, kind: 'edit', budget: { turns }, objective: 'same' } }) as const;
+      ({ kind: 'commanded', command: { id, kind: 'edit', budget: { turns }, wish: 'same' } }) as const;
     expect(after(limited, raise(0, 'a')).status.kind).toBe('budget_limited');
     expect(after(limited, raise(1, 'b')).status.kind).toBe('active');
   });
@@ -140,7 +172,7 @@ describe('commands', () => {
   it('a new objective is told to the store', () => {
     const state = after(OPENED, {
       kind: 'commanded',
-      command: { id: 'e', kind: 'edit', budget: {}, objective: 'changed' },
+      command: { id: 'e', kind: 'edit', budget: {}, wish: 'changed' },
     });
     expect(state.facts).toMatchObject([{ kind: 'edited', edit: 'e' }]);
   });
@@ -158,6 +190,15 @@ test('who takes the directive out of the queue pauses the goal', () => {
   const gone = { kind: 'looked', upTo: 0, turns: [], wakes: [], withdrawn: 1 } as const;
   expect(nameOf(after(running(1), gone).status)).toBe('paused(user)');
   expect(nameOf(after(running(2, quiet(ended({}))), { ...gone, withdrawn: 1 }).status)).toBe('active');
+});
+
+// A goal that judged again in a second life ended beside a round of its first one.
+test('a round that the engine forgot is found in the store: it runs, or is taken back', () => {
+  const found = { ...looked([]), begun: 3 };
+  const active = after(ended({}), found);
+  expect([active.rounds, active.status]).toEqual([3, { kind: 'active', doing: { kind: 'running', round: 3 } }]);
+  const paused = after(quiet(after(OPENED, command('pause'))), found);
+  expect([paused.rounds, paused.facts.map((fact) => fact.kind)]).toEqual([3, ['withdrawn']]);
 });
 
 test('a command is answered with the status that it has brought about, also later', () => {

@@ -14,7 +14,7 @@ const blocked = (on: BlockedOn): Consequence => rest({ kind: 'blocked', on });
 const paused = (by: Exclude<PausedBy, 'backoff' | 'infrastructure'>): Consequence => rest({ kind: 'paused', by });
 
 /** The one table of it (behaviour: goals, after other ends). */
-export function consequenceOf(state: GoalState, { end, waitsFor }: EndedTurn): Consequence {
+export function consequenceOf(state: GoalState, { end, waitsFor, limit }: EndedTurn): Consequence {
   switch (end.detail) {
     case 'final_answer':
     case 'todo_open':
@@ -40,7 +40,7 @@ export function consequenceOf(state: GoalState, { end, waitsFor }: EndedTurn): C
     case 'terminated':
       return paused('user');
     case 'budget':
-      return rest({ kind: 'budget_limited', limit: 'tokens' });
+      return rest({ kind: 'budget_limited', limit: limit ?? 'tokens' });
     case 'max_steps':
     case 'deadline':
       return state.brakes.cutTurns <= POLICY.goal.cutTurnsInARow ? judge : backedOff(state, 'backoff', 0);

@@ -53,7 +53,7 @@ function isPausedByUser({ status }: GoalState): boolean {
 function edited(state: GoalState, command: GoalCommand & { readonly kind: 'edit' }): GoalState {
   const budget: GoalBudget = { ...state.budget, ...command.budget };
   const next = { ...state, budget };
-  const told = command.objective === 'changed' ? withFact(next, { kind: 'edited', edit: command.id }) : next;
+  const told = command.wish === 'changed' ? withFact(next, { kind: 'edited', edit: command.id }) : next;
   if (told.status.kind !== 'budget_limited' || goalLimitReached(told)) return told;
   return waking(told, { name: 'command', id: command.id }, 'user');
 }

@@ -1,18 +1,18 @@
 import { POLICY } from '../policy.ts';
 import { consequenceOf } from './after-turn.ts';
 import { commanded } from './commands.ts';
-import type { EndedTurn, GoalEvent, GoalUsage } from './goal-event.ts';
+import type { EndedTurn, GoalBill, GoalEvent, GoalUsage } from './goal-event.ts';
 import { goalLimitReached } from './goal-limits.ts';
 import { type CameWake, type GoalState, isFinal } from './goal-state.ts';
 import { beginJudging, checked, doubted, gated, judged } from './judging.ts';
-import { doing, due, moving, remembered, waking, withFact, woken } from './moving.ts';
+import { doing, due, moving, noticed, remembered, waking, withFact, woken } from './moving.ts';
 
 /** The goal after what it has heard. Looks at nothing else; says nothing twice. */
 export function applyGoal(before: GoalState, event: GoalEvent): GoalState {
   const state = { ...before, atMs: Math.max(before.atMs, event.atMs) };
   switch (event.kind) {
     case 'noticed':
-      return { ...state, heard: state.heard + 1 };
+      return noticed(state);
     case 'looked':
       return looked(state, event);
     case 'directed':
@@ -38,10 +38,19 @@ export function applyGoal(before: GoalState, event: GoalEvent): GoalState {
 
 function looked(
   state: GoalState,
-  { upTo, turns, wakes, withdrawn }: GoalEvent & { readonly kind: 'looked' },
+  { upTo, turns, bill, wakes, begun, withdrawn }: GoalEvent & { readonly kind: 'looked' },
 ): GoalState {
-  const after = turns.reduce(turnEnded, { ...state, looked: upTo });
+  const counted = turns.reduce(turnEnded, { ...billed(state, bill), looked: upTo });
+  const after = begunBefore(counted, begun);
   return wakes.reduce(wakeCame, withdrawn === null ? after : directiveWithdrawn(after, withdrawn));
+}
+
+/** An engine that forgot the goal has forgotten the round, too, that it had queued. */
+function begunBefore(state: GoalState, begun: number): GoalState {
+  if (begun <= state.rounds) return state;
+  const counted = { ...state, rounds: begun };
+  if (state.status.kind !== 'active') return withFact(counted, { kind: 'withdrawn', round: begun });
+  return doing(counted, { kind: 'running', round: begun });
 }
 
 /** Who takes a directive out of the queue wants no more of it. */
@@ -50,6 +59,11 @@ function directiveWithdrawn(state: GoalState, round: number): GoalState {
   if (status.kind !== 'active' || status.doing.kind !== 'running' || status.doing.round !== round) return state;
   const cause = { name: 'session', state: 'directive_withdrawn' } as const;
   return moving(state, { kind: 'paused', by: 'user' }, cause, 'user');
+}
+
+/** The rows are the bill: what was added up since the look before is in it. */
+function billed(state: GoalState, { spent, held }: GoalBill): GoalState {
+  return { ...state, spent: { ...state.spent, ...spent }, held };
 }
 
 function charged(state: GoalState, usage: GoalUsage): GoalState {
@@ -85,7 +99,7 @@ function directed(state: GoalState, { round, outcome }: GoalEvent & { readonly k
 /** Each turn is counted once: they end in the order of their numbers. */
 function turnEnded(state: GoalState, turn: EndedTurn): GoalState {
   if (state.seenTurn !== null && turn.n <= state.seenTurn.n) return state;
-  const { spent } = charged(state, turn.usage);
+  const { spent } = state;
   const counted: GoalState = {
     ...state,
     seenTurn: { n: turn.n, turn: turn.turn },
@@ -122,12 +136,7 @@ function stops(state: GoalState, turn: EndedTurn): boolean {
 
 function braked({ brakes }: GoalState, { end }: EndedTurn): GoalState['brakes'] {
   const isCut = end.detail === 'max_steps' || end.detail === 'deadline';
-  const isGood = end.reason === 'COMPLETED';
-  return {
-    ...brakes,
-    cutTurns: isCut ? brakes.cutTurns + 1 : 0,
-    outages: isGood ? 0 : brakes.outages,
-  };
+  return { ...brakes, cutTurns: isCut ? brakes.cutTurns + 1 : 0 };
 }
 
 function concluded(state: GoalState, turn: EndedTurn): GoalState {
@@ -179,7 +188,7 @@ function timeCame(state: GoalState): GoalState {
   const { status, atMs } = state;
   switch (status.kind) {
     case 'waiting': {
-      const untilMs = status.awaited.on === 'answer' ? null : status.awaited.untilMs;
+      const { untilMs } = status.awaited;
       return untilMs !== null && untilMs <= atMs ? waking(state, { name: 'time' }, 'scheduler') : state;
     }
     case 'paused':
@@ -187,7 +196,7 @@ function timeCame(state: GoalState): GoalState {
     case 'active':
       return status.doing.kind === 'yielding' && status.doing.againMs <= atMs
         ? // The word of an end may have been lost: without a look it would yield to that turn for ever.
-          doing({ ...state, heard: state.heard + 1 }, { kind: 'due', notBeforeMs: atMs })
+          doing(noticed(state), { kind: 'due', notBeforeMs: atMs })
         : state;
     case 'blocked':
     case 'budget_limited':

@@ -1,10 +1,18 @@
 import type { End } from '../ends.ts';
-import type { AwaitedBy, CameWake, Claim, GoalBudget } from './goal-state.ts';
+import type { AwaitedBy, CameWake, Claim, GoalBudget, GoalLimitName } from './goal-state.ts';
 
-/** What a request of a judge, or a turn, has used. */
+/** What a request of a judge, or turns, have used. */
 export interface GoalUsage {
   readonly tokens: number;
   readonly microUsd: number;
+}
+
+/** Everything since the goal began, as the rows of requests have it. */
+export interface GoalBill {
+  /** By turns, by those who judged them, and by sub-agents that have ended. */
+  readonly spent: GoalUsage;
+  /** Lent to sub-agents that still run. */
+  readonly held: GoalUsage;
 }
 
 /** The end of a turn of the goal's session, as small as a history wants it. */
@@ -17,30 +25,39 @@ export interface EndedTurn {
   readonly end: Pick<End, 'reason' | 'detail' | 'decidedBy'>;
   /** What a call of it still waits for, where it ended BLOCKED. */
   readonly waitsFor: AwaitedBy | null;
-  readonly usage: GoalUsage;
+  /** The budget that ended it; null where none did. */
+  readonly limit: 'tokens' | 'usd' | null;
   readonly runningMs: number;
   readonly reply: string;
   readonly acted: boolean;
   readonly claim: Claim | null;
 }
 
-/** `unusable`: no answer that fits, after all that may be tried within one request. */
+/** No answer: none that fits, after all that may be tried within one request; or what it may cost at most is not left. */
+type Unanswered =
+  | { readonly kind: 'unusable' }
+  | {
+      readonly kind: 'unaffordable';
+      readonly limit: Extract<GoalLimitName, 'tokens' | 'usd'>;
+      readonly needed: number;
+    };
+
 export type JudgeVerdict =
   | { readonly kind: 'continue'; readonly gap: string; readonly verdict: string }
   | { readonly kind: 'candidate_complete'; readonly verdict: string }
   | { readonly kind: 'blocked'; readonly blocker: string; readonly verdict: string }
   | { readonly kind: 'waiting'; readonly awaited: AwaitedBy; readonly verdict: string }
-  | { readonly kind: 'unusable' };
+  | Unanswered;
 
 export type ScepticVote =
   | { readonly kind: 'approve'; readonly verdict: string }
   | { readonly kind: 'refute'; readonly confidence: 'high' | 'low'; readonly verdict: string }
-  | { readonly kind: 'unusable' };
+  | Unanswered;
 
 export type GoalCommand = { readonly id: string } & (
   | { readonly kind: 'pause' | 'resume' | 'cancel' }
-  /** `objective`: a new one lies in the store under the command's id. */
-  | { readonly kind: 'edit'; readonly budget: Partial<GoalBudget>; readonly objective: 'changed' | 'same' }
+  /** `wish`: a new objective, or new checks, lie in the store under the command's id. */
+  | { readonly kind: 'edit'; readonly budget: Partial<GoalBudget>; readonly wish: 'changed' | 'same' }
 );
 
 /** What a goal can hear. `atMs` is ms since the epoch. */
@@ -51,7 +68,10 @@ export type GoalEvent = { readonly atMs: number } & (
       readonly kind: 'looked';
       readonly upTo: number;
       readonly turns: readonly EndedTurn[];
+      readonly bill: GoalBill;
       readonly wakes: readonly CameWake[];
+      /** The newest round whose directive was queued, by the store's own count. */
+      readonly begun: number;
       /** The round whose directive somebody took out of the queue. */
       readonly withdrawn: number | null;
     }

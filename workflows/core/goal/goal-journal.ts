@@ -22,7 +22,7 @@ export type GoalJournalEvent =
       readonly layer: 'goal';
       readonly goal: string;
       readonly wake: string;
-      readonly outcome: 'fired' | 'recorded' | 'superseded' | 'expired';
+      readonly outcome: 'fired' | 'recorded' | 'superseded';
       readonly why: string;
     };
 

@@ -1,4 +1,4 @@
-import type { GoalBudget, GoalCause, GoalLimitName, GoalSpent, GoalState } from './goal-state.ts';
+import type { GoalCause, GoalLimitName, GoalState } from './goal-state.ts';
 
 type Limit = GoalCause & { readonly name: 'limit' };
 
@@ -16,6 +16,9 @@ function reached(limit: GoalLimitName, allowed: number | null, used: number): Li
   return allowed !== null && used >= allowed ? { name: 'limit', limit, allowed, used } : null;
 }
 
+/** What one more request may use at most. */
+export type RequestLimits = Pick<RoundLimits, 'maxTokens' | 'maxMicroUsd'>;
+
 /** What one more turn may use at most. */
 export interface RoundLimits {
   readonly maxTokens: number;
@@ -23,13 +26,20 @@ export interface RoundLimits {
   readonly maxRunningMs: number;
 }
 
-export function leftOf(budget: GoalBudget, spent: GoalSpent): RoundLimits {
+export function leftOf({ budget, spent, held }: Pick<GoalState, 'budget' | 'spent' | 'held'>): RoundLimits {
+  const { tokens, microUsd, runningMs } = budget;
   return {
-    maxTokens: Math.max(0, budget.tokens - spent.tokens),
-    maxMicroUsd: budget.microUsd === null ? null : Math.max(0, budget.microUsd - spent.microUsd),
-    maxRunningMs: Math.max(0, budget.runningMs - spent.runningMs),
+    maxTokens: Math.max(0, tokens - spent.tokens - held.tokens),
+    maxMicroUsd: microUsd === null ? null : Math.max(0, microUsd - spent.microUsd - held.microUsd),
+    maxRunningMs: Math.max(0, runningMs - spent.runningMs),
   };
 }
+
+/** Before anything was done. */
+export const UNSPENT = {
+  spent: { turns: 0, tokens: 0, microUsd: 0, runningMs: 0 },
+  held: { tokens: 0, microUsd: 0 },
+} as const satisfies Pick<GoalState, 'spent' | 'held'>;
 
 /** What is used of what may be used, for people. */
 export function limitWords({ budget, spent }: Pick<GoalState, 'budget' | 'spent'>): string {

@@ -16,11 +16,14 @@ export type BlockedOn =
 
 export type GoalLimitName = 'turns' | 'tokens' | 'usd' | 'running_ms';
 
-/** What a goal waits for: a time, an event by name (its hash), or an answer that one of its calls still waits for. */
+/**
+ * What a goal waits for: a time, an event by name (its hash), or an answer that one of its calls still waits for, as
+ * long as that can be given.
+ */
 export type AwaitedBy =
   | { readonly on: 'time'; readonly untilMs: number }
   | { readonly on: 'event'; readonly event: string; readonly untilMs: number | null }
-  | { readonly on: 'answer' };
+  | { readonly on: 'answer'; readonly untilMs: number };
 
 /** One try at judging a turn: the goal's own checks, the judge, its sceptics, the stop gate. */
 export type Judging =
@@ -110,12 +113,6 @@ export const FRESH_BRAKES = (gapMs: number): Brakes => ({
   outages: 0,
 });
 
-export interface CameWake {
-  readonly id: string;
-  /** Of an event by name: its hash. */
-  readonly event: string | null;
-}
-
 /** Why a goal changed its status. */
 export type GoalCause =
   | { readonly name: 'turn_end'; readonly reason: End['reason']; readonly detail: End['detail'] }
@@ -123,6 +120,8 @@ export type GoalCause =
   /** The machine that has the goal's files was not there to look. */
   | { readonly name: 'workspace_away' }
   | { readonly name: 'judge_failed'; readonly tries: number }
+  /** One more request may cost so much, and so much is left. */
+  | { readonly name: 'reserve'; readonly limit: GoalLimitName; readonly needed: number; readonly left: number }
   | { readonly name: 'same_gap' | 'no_progress'; readonly times: number }
   | { readonly name: 'limit'; readonly limit: GoalLimitName; readonly allowed: number; readonly used: number }
   | { readonly name: 'command'; readonly id: string }
@@ -144,6 +143,8 @@ export type GoalFact = { readonly n: number } & (
       readonly outcome: 'fired' | 'recorded' | 'superseded';
       readonly why: string;
     }
+  /** It came while the goal was at work; nothing but the copy of the state tells of it. */
+  | { readonly kind: 'wake_remembered'; readonly wake: string }
   | { readonly kind: 'edited'; readonly edit: string }
   /** The directive of a round that has not begun is not wanted any more. */
   | { readonly kind: 'withdrawn'; readonly round: number }
@@ -151,11 +152,23 @@ export type GoalFact = { readonly n: number } & (
   | { readonly kind: 'turn_cancelled'; readonly command: string }
 );
 
+export interface CameWake {
+  readonly id: string;
+  /** Of an event by name: its hash. */
+  readonly event: string | null;
+  /** `session`: reported to the goal's session, and nothing to a goal that does not wait for it. */
+  readonly to: 'goal' | 'session';
+}
+
 /** The whole goal: references and counters, no text. */
 export interface GoalState {
   readonly status: GoalStatus;
   readonly budget: GoalBudget;
   readonly spent: GoalSpent;
+  /** What of the budget is lent to sub-agents that still run. */
+  readonly held: { readonly tokens: number; readonly microUsd: number };
+  /** Number of the last turn that ended before the goal began: those after it are on its bill. */
+  readonly sinceTurn: number;
   /** Rounds whose directive was queued. */
   readonly rounds: number;
   /** The newest turn of the session that was counted; its number, and its id. */

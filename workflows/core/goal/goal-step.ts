@@ -1,17 +1,23 @@
-import { goalLimitReached, leftOf, type RoundLimits } from './goal-limits.ts';
+import { goalLimitReached, leftOf, type RequestLimits, type RoundLimits } from './goal-limits.ts';
 import type { GoalFact, GoalState, GoalStatus, Judging } from './goal-state.ts';
 
 /** What to do next. */
 export type GoalStep =
   | { readonly kind: 'record'; readonly facts: readonly GoalFact[] }
-  | { readonly kind: 'look'; readonly upTo: number; readonly afterTurn: number }
+  | { readonly kind: 'look'; readonly upTo: number; readonly afterTurn: number; readonly sinceTurn: number }
   /** Queue the directive of that round, if the session is idle, nobody waits there, and its last end was looked at. */
   | { readonly kind: 'direct'; readonly round: number; readonly limits: RoundLimits; readonly afterTurn: number }
   | { readonly kind: 'limited' }
   | { readonly kind: 'check' | 'stopGate'; readonly turn: string }
-  /** `failures`: tries before it that brought no usable answer. */
-  | { readonly kind: 'judge'; readonly turn: string; readonly failures: number }
-  | { readonly kind: 'doubt'; readonly turn: string; readonly sceptic: number; readonly failures: number }
+  /** `failures`: tries before it that brought no usable answer. `left`: what the request may cost at most. */
+  | { readonly kind: 'judge'; readonly turn: string; readonly failures: number; readonly left: RequestLimits }
+  | {
+      readonly kind: 'doubt';
+      readonly turn: string;
+      readonly sceptic: number;
+      readonly failures: number;
+      readonly left: RequestLimits;
+    }
   /** Until then, or until something is noticed; null: until something is noticed. */
   | { readonly kind: 'await'; readonly untilMs: number | null }
   | { readonly kind: 'finish' };
@@ -20,12 +26,13 @@ export type GoalStep =
 export function nextGoalStep(state: GoalState, nowMs: number): GoalStep {
   const { facts, heard, looked, status } = state;
   if (facts.length > 0) return { kind: 'record', facts };
-  if (heard > looked) return { kind: 'look', upTo: heard, afterTurn: state.seenTurn?.n ?? 0 };
+  if (heard > looked)
+    return { kind: 'look', upTo: heard, afterTurn: state.seenTurn?.n ?? 0, sinceTurn: state.sinceTurn };
   switch (status.kind) {
     case 'active':
       return activeStep(state, status, nowMs);
     case 'waiting':
-      return { kind: 'await', untilMs: status.awaited.on === 'answer' ? null : status.awaited.untilMs };
+      return { kind: 'await', untilMs: status.awaited.untilMs };
     case 'paused':
       return { kind: 'await', untilMs: 'untilMs' in status ? status.untilMs : null };
     case 'blocked':
@@ -42,26 +49,27 @@ function activeStep(state: GoalState, { doing }: GoalStatus & { readonly kind: '
     case 'due': {
       if (goalLimitReached(state)) return { kind: 'limited' };
       if (nowMs < doing.notBeforeMs) return { kind: 'await', untilMs: doing.notBeforeMs };
-      const { budget, spent, seenTurn, rounds } = state;
-      return { kind: 'direct', round: rounds + 1, limits: leftOf(budget, spent), afterTurn: seenTurn?.n ?? 0 };
+      const { seenTurn, rounds } = state;
+      return { kind: 'direct', round: rounds + 1, limits: leftOf(state), afterTurn: seenTurn?.n ?? 0 };
     }
     case 'yielding':
       return { kind: 'await', untilMs: doing.againMs };
     case 'running':
       return { kind: 'await', untilMs: null };
     case 'judging':
-      return judgingStep(doing.turn.turn, doing.stage);
+      return judgingStep(doing.turn.turn, doing.stage, leftOf(state));
   }
 }
 
-function judgingStep(turn: string, stage: Judging): GoalStep {
+function judgingStep(turn: string, stage: Judging, { maxTokens, maxMicroUsd }: RoundLimits): GoalStep {
+  const left = { maxTokens, maxMicroUsd };
   switch (stage.kind) {
     case 'checks':
       return { kind: 'check', turn };
     case 'judge':
-      return { kind: 'judge', turn, failures: stage.failures };
+      return { kind: 'judge', turn, failures: stage.failures, left };
     case 'doubt':
-      return { kind: 'doubt', turn, sceptic: stage.approvals + stage.refutals + 1, failures: stage.failures };
+      return { kind: 'doubt', turn, sceptic: stage.approvals + stage.refutals + 1, failures: stage.failures, left };
     case 'stop_gate':
       return { kind: 'stopGate', turn };
   }

@@ -1,7 +1,7 @@
 import { POLICY } from '../policy.ts';
 import type { GoalEvent, JudgeVerdict, ScepticVote } from './goal-event.ts';
-import { goalLimitReached } from './goal-limits.ts';
-import type { Doing, GoalCause, GoalState, JudgedTurn, Judging } from './goal-state.ts';
+import { goalLimitReached, leftOf } from './goal-limits.ts';
+import type { AwaitedBy, Doing, GoalCause, GoalState, JudgedTurn, Judging } from './goal-state.ts';
 import { doing, due, moving } from './moving.ts';
 
 type AtWork = Doing & { readonly kind: 'judging' };
@@ -32,12 +32,25 @@ export function checked(state: GoalState, heard: GoalEvent & { readonly kind: 'c
   const seen = progressOf({ ...state, verdict: heard.verdict ?? state.verdict }, now.turn, heard.evidence);
   if (heard.outcome === 'passed') return stage(seen, now.turn, { kind: 'stop_gate', by: 'checks' });
   const { idleTurns } = seen.brakes;
-  if (idleTurns >= POLICY.goal.idleTurnsInARow)
-    return moving(seen, { kind: 'paused', by: 'no_progress' }, { name: 'no_progress', times: idleTurns }, 'runtime');
+  if (idleTurns >= POLICY.goal.idleTurnsInARow) return stuck(seen, { name: 'no_progress', times: idleTurns });
   const { claim } = now.turn;
-  if (claim?.kind === 'waiting')
-    return moving(seen, { kind: 'waiting', awaited: claim.awaited }, { name: 'claim' }, 'model');
+  if (claim?.kind === 'waiting') return waiting(concluded(seen), claim.awaited, { name: 'claim' });
   return within(stage(seen, now.turn, { kind: 'judge', checks: heard.outcome, failures: 0 }));
+}
+
+/** The turn was judged after all: what was away is there again. */
+function concluded(state: GoalState): GoalState {
+  return { ...state, brakes: { ...state.brakes, outages: 0 } };
+}
+
+function stuck(state: GoalState, cause: GoalCause): GoalState {
+  return moving(concluded(state), { kind: 'paused', by: 'no_progress' }, cause, 'runtime');
+}
+
+/** Where there is nothing to wait for, the next round comes after the usual gap, and the brakes hold. */
+function waiting(state: GoalState, awaited: AwaitedBy, cause: GoalCause): GoalState {
+  if (awaited.on === 'time' && awaited.untilMs <= state.atMs) return due(state);
+  return moving(state, { kind: 'waiting', awaited }, cause, 'model');
 }
 
 /** No judge is asked for money that is not there. */
@@ -69,19 +82,30 @@ export function judged(state: GoalState, verdict: JudgeVerdict): GoalState {
   if (!now) return state;
   const { turn } = now;
   if (verdict.kind === 'unusable') return judgeFailed(state, now.stage, (next) => stage(state, turn, next));
+  if (verdict.kind === 'unaffordable') return notEnough(state, verdict);
   const told = { ...state, verdict: verdict.verdict };
   switch (verdict.kind) {
     case 'continue':
-      return goOnUnlessSame(told, verdict.gap);
+      return goOnUnlessSame(concluded(told), verdict.gap);
     case 'candidate_complete':
       // The judge may not overrule what the goal's own checks have found.
-      if (now.stage.checks === 'failed') return due(told);
+      if (now.stage.checks === 'failed') return due(concluded(told));
       return within(stage(told, turn, { kind: 'doubt', approvals: 0, refutals: 0, failures: 0 }));
     case 'blocked':
-      return blockedAgain(told, verdict.blocker);
+      return blockedAgain(concluded(told), verdict.blocker);
     case 'waiting':
-      return moving(told, { kind: 'waiting', awaited: verdict.awaited }, { name: 'judge' }, 'model');
+      return waiting(concluded(told), verdict.awaited, { name: 'judge' });
   }
+}
+
+/** What the request may cost at most is held back, so that no budget is overdrawn by judging. */
+function notEnough(
+  state: GoalState,
+  { limit, needed }: Extract<JudgeVerdict, { readonly kind: 'unaffordable' }>,
+): GoalState {
+  const { maxTokens, maxMicroUsd } = leftOf(state);
+  const left = limit === 'tokens' ? maxTokens : (maxMicroUsd ?? 0);
+  return moving(state, { kind: 'budget_limited', limit }, { name: 'reserve', limit, needed, left }, 'runtime');
 }
 
 type Trying = Extract<Judging, { readonly failures: number }>;
@@ -108,7 +132,7 @@ function goOnUnlessSame(state: GoalState, gap: string): GoalState {
   const isSame = gap === state.brakes.lastGap;
   const next = { ...state, brakes: { ...state.brakes, lastGap: gap, lastBlocker: null, sameBlocker: 0 } };
   if (!isSame) return due(next);
-  return moving(next, { kind: 'paused', by: 'no_progress' }, { name: 'same_gap', times: 2 }, 'runtime');
+  return stuck(next, { name: 'same_gap', times: 2 });
 }
 
 function blockedAgain(state: GoalState, blocker: string): GoalState {
@@ -125,13 +149,16 @@ export function doubted(state: GoalState, vote: ScepticVote): GoalState {
   if (!now) return state;
   const { turn } = now;
   if (vote.kind === 'unusable') return judgeFailed(state, now.stage, (next) => stage(state, turn, next));
-  if (vote.kind === 'refute' && vote.confidence === 'high') return due({ ...state, verdict: vote.verdict });
+  if (vote.kind === 'unaffordable') return notEnough(state, vote);
+  if (vote.kind === 'refute' && vote.confidence === 'high') return due(concluded({ ...state, verdict: vote.verdict }));
   const approvals = now.stage.approvals + (vote.kind === 'approve' ? 1 : 0);
   const refutals = now.stage.refutals + (vote.kind === 'refute' ? 1 : 0);
   const told = vote.kind === 'refute' ? { ...state, verdict: vote.verdict } : state;
   if (approvals + refutals < state.sceptics)
     return within(stage(told, turn, { kind: 'doubt', approvals, refutals, failures: 0 }));
-  return approvals * 2 > state.sceptics ? stage(told, turn, { kind: 'stop_gate', by: 'sceptics' }) : due(told);
+  return approvals * 2 > state.sceptics
+    ? stage(told, turn, { kind: 'stop_gate', by: 'sceptics' })
+    : due(concluded(told));
 }
 
 /** Who may object to a turn's end is asked once more before the goal is complete; an objection is the next directive. */
@@ -143,10 +170,10 @@ export function gated(state: GoalState, heard: GoalEvent & { readonly kind: 'gat
     case 'pass':
       return moving(state, { kind: 'complete' }, { name: by }, by === 'checks' ? 'runtime' : 'model');
     case 'block':
-      return due({ ...state, verdict: heard.verdict });
+      return due(concluded({ ...state, verdict: heard.verdict }));
     case 'away':
       return awayFor(state);
     case 'stop':
-      return moving(state, { kind: 'paused', by: 'user' }, { name: 'stop_gate' }, 'runtime');
+      return moving(concluded(state), { kind: 'paused', by: 'user' }, { name: 'stop_gate' }, 'runtime');
   }
 }

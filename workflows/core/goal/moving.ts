@@ -39,15 +39,26 @@ export function due(state: GoalState): GoalState {
   return doing(state, { kind: 'due', notBeforeMs: state.atMs + state.brakes.gapMs });
 }
 
-/** Active again out of a rest: at once, and with new brakes. */
+/** Something may lie in the store: it is looked at before anything else is done. */
+export function noticed(state: GoalState): GoalState {
+  return { ...state, heard: state.heard + 1 };
+}
+
+/** Active again out of a rest: at once, with new brakes, and with what was spent since. */
 export function waking(state: GoalState, cause: GoalCause, decidedBy: Decider): GoalState {
-  const fresh = { ...state, brakes: { ...FRESH_BRAKES(POLICY.goal.gapMinMs), outages: state.brakes.outages } };
+  const fresh = { ...noticed(state), brakes: { ...FRESH_BRAKES(POLICY.goal.gapMinMs), outages: state.brakes.outages } };
   const to: GoalStatus = { kind: 'active', doing: { kind: 'due', notBeforeMs: state.atMs } };
   return moving(fresh, to, cause, decidedBy);
 }
 
-/** Whether a wake makes this status active; the others only note it. */
-function wakes(status: GoalStatus): boolean {
+/** Whether a wake ends this rest; else it is only noted. */
+function ends(status: GoalStatus, { event, to }: CameWake): boolean {
+  const isForEvent = status.kind === 'waiting' && status.awaited.on === 'event';
+  if (isForEvent && event !== null) return event === status.awaited.event;
+  return to === 'goal' && mayWake(status);
+}
+
+function mayWake(status: GoalStatus): boolean {
   switch (status.kind) {
     case 'waiting':
     case 'blocked':
@@ -66,9 +77,14 @@ function wakes(status: GoalStatus): boolean {
 export function remembered(state: GoalState, wake: CameWake): GoalState {
   const { pendingWakes: known } = state;
   const isFull = known.length >= POLICY.goal.wakesRemembered;
-  const standing = known.find(({ event }) => event === null || event === wake.event) ?? (isFull ? known[0] : undefined);
+  const standing = known.find((each) => standsFor(each, wake)) ?? (isFull ? known[0] : undefined);
   if (standing) return settled(state, wake, 'superseded', standing.id);
-  return { ...state, pendingWakes: [...known, wake] };
+  return withFact({ ...state, pendingWakes: [...known, wake] }, { kind: 'wake_remembered', wake: wake.id });
+}
+
+/** Whatever the one wakes, the other would. */
+function standsFor(one: CameWake, other: CameWake): boolean {
+  return (one.event === null || one.event === other.event) && (one.to === 'goal' || other.to === 'session');
 }
 
 /** Those that were remembered, as soon as the goal comes to rest, until one of them makes it active again. */
@@ -81,12 +97,12 @@ function settlingWakes(state: GoalState): GoalState {
 /** A wake that found the goal at rest. */
 export function woken(state: GoalState, wake: CameWake): GoalState {
   const { status } = state;
-  const { id, event } = wake;
-  if (status.kind === 'waiting' && status.awaited.on === 'event' && event !== null && event !== status.awaited.event)
-    return settled(state, wake, 'recorded', 'another_event');
-  if (!wakes(status)) return settled(state, wake, 'recorded', nameOf(status));
+  if (!ends(status, wake)) {
+    const isOther = status.kind === 'waiting' && wake.event !== null;
+    return settled(state, wake, 'recorded', isOther ? 'another_event' : nameOf(status));
+  }
   const fired = settled(state, wake, 'fired', nameOf(status));
-  return waking(standingFor(fired, wake), { name: 'wake', id }, 'scheduler');
+  return waking(standingFor(fired, wake), { name: 'wake', id: wake.id }, 'scheduler');
 }
 
 /** It wakes for all that have no other name; a goal may wait next for the event of one that has. */

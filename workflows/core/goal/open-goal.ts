@@ -1,5 +1,6 @@
 import { POLICY } from '../policy.ts';
 import { type Doing, FRESH_BRAKES, type GoalBudget, type GoalState } from './goal-state.ts';
+import { UNSPENT } from './goal-limits.ts';
 import { withFact } from './moving.ts';
 
 export interface NewGoal {
@@ -19,7 +20,8 @@ export function openGoal({ budget, sceptics, afterTurn, firstRound, atMs }: NewG
   const state: GoalState = {
     status,
     budget,
-    spent: { turns: 0, tokens: 0, microUsd: 0, runningMs: 0 },
+    ...UNSPENT,
+    sinceTurn: afterTurn?.n ?? 0,
     rounds: 0,
     seenTurn: afterTurn ?? null,
     brakes: FRESH_BRAKES(POLICY.goal.gapMinMs),
