@@ -6,16 +6,12 @@ import { eventHash, lookForGoal, untoldGoals } from '../../../activities/store/g
 import { recordFacts } from '../../../activities/store/goal-record.ts';
 import { keepVerdict } from '../../../activities/store/goal-verdicts.ts';
 import { storeGoalCommand } from '../../../activities/store/goal-commands.ts';
-import { fireTemplate, roundOf, wakeBySchedule } from '../../../activities/store/firings.ts';
 import { findGoal, storeGoal } from '../../../activities/store/goals.ts';
-import { contentHash } from '../../../activities/store/hash.ts';
 import { storeOutsideEvent } from '../../../activities/store/outside-events.ts';
 import { storeWake, wakingEvents } from '../../../activities/store/wakes.ts';
 import {
   call as calls,
   goal,
-  goalFiring,
-  goalTemplate,
   input,
   outbox,
   session,
@@ -28,9 +24,9 @@ import type { GoalFact } from '../../../workflows/core/goal/goal-state.ts';
 import { DEFAULT_LIMITS } from '../../../workflows/core/policy.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
 import { COMPLETED, end } from './ending.ts';
-import { AGENT, atOnce, id, journal, next, seedJob, seedTurn, send } from './seed.ts';
+import { BUDGET, seedGoal as seedGoalIn } from './seed-goals.ts';
+import { atOnce, id, journal, next, seedJob, seedTurn, send } from './seed.ts';
 
-const BUDGET = { turns: 5, tokens: 1_000, microUsd: 400, runningMs: 60_000 };
 const LEFT = leftOf({ budget: BUDGET, ...UNSPENT });
 
 let at: TestDatabase;
@@ -39,27 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => at.close());
 
-/** A session without a turn or an input in it, and its goal. */
-async function seedGoal(): Promise<{ readonly goal: string; readonly session: string }> {
-  const { session: owner, input: prompt } = await seedJob(at.db);
-  await at.db.update(input).set({ status: 'withdrawn' }).where(eq(input.id, prompt));
-  const made = id('goal');
-  const stored = await storeGoal(at.db, {
-    id: made,
-    tenant: 'default',
-    session: owner,
-    objective: 'first',
-    checks: [],
-    judge: {},
-    budget: BUDGET,
-    sceptics: 1,
-    by: null,
-    fingerprint: 'f',
-  });
-  expect(stored).toBe('stored');
-  return { goal: made, session: owner };
-}
-
+const seedGoal = () => seedGoalIn(at.db);
 const direct = (own: { goal: string; session: string }, round = 1, afterTurn = 0) =>
   queueDirective(at.db, { ...own, round, limits: LEFT, afterTurn, text: `round ${round}` });
 const look = (own: { goal: string; session: string }, afterTurn = 0) =>
@@ -395,114 +371,5 @@ describe('what is told of a goal', () => {
     expect(await storeGoal(at.db, second)).toBe('another_is_open');
     await at.db.update(goal).set({ isFinal: true }).where(eq(goal.id, own.goal));
     expect(await storeGoal(at.db, second)).toBe('stored');
-  });
-});
-
-describe('firings', () => {
-  const slot = (n: number) => new Date(Date.UTC(2020, 0, 1, 3, 0, n));
-
-  async function seedTemplate(): Promise<string> {
-    await seedJob(at.db);
-    const made = id('goal');
-    await at.db.insert(goalTemplate).values({
-      id: made,
-      tenant: 'default',
-      agent: contentHash(AGENT),
-      workspaceKind: 'host',
-      workspacePath: '/w',
-      workspaceQueue: 'q',
-      objective: 'each night',
-      checks: [],
-      judge: {},
-      budget: BUDGET,
-      sceptics: 1,
-      schedule: { cron: '0 3 * * *' },
-      fingerprint: 'f',
-    });
-    return made;
-  }
-
-  const firings = async (template: string) =>
-    (await at.db.select().from(goalFiring).where(eq(goalFiring.template, template)).orderBy(goalFiring.slot)).map(
-      ({ outcome, goal: of }) => [outcome, of],
-    );
-
-  test('those that were missed collapse into the first that is handled; each has its row', async () => {
-    const template = await seedTemplate();
-    for (const n of [1, 2, 3, 1]) await fireTemplate(at.db, template, slot(n));
-    const begun = roundOf(template, slot(1));
-    expect(await firings(template)).toEqual([
-      ['started', begun],
-      ['superseded', begun],
-      ['superseded', begun],
-    ]);
-    expect(await findGoal(at.db, begun)).toMatchObject({ objective: 'each night', status: 'active', template });
-  });
-
-  test('one that comes after the recurring goal is over has its row, and begins nothing', async () => {
-    const template = await seedTemplate();
-    await at.db.update(goalTemplate).set({ endedAt: new Date() }).where(eq(goalTemplate.id, template));
-    expect(await fireTemplate(at.db, template, slot(1))).toBeNull();
-    expect(await firings(template)).toEqual([['cancelled', null]]);
-  });
-
-  test('one that comes while the goal before it is open is skipped, and the next one after its end begins', async () => {
-    const template = await seedTemplate();
-    const soon = (ms: number) => new Date(Date.now() + ms);
-    const [first, second, third] = [soon(60_000), soon(120_000), soon(180_000)];
-    await fireTemplate(at.db, template, first);
-    await fireTemplate(at.db, template, second);
-    await at.db.update(goal).set({ isFinal: true }).where(eq(goal.template, template));
-    await fireTemplate(at.db, template, third);
-    expect(await firings(template)).toEqual([
-      ['started', roundOf(template, first)],
-      ['skipped', roundOf(template, first)],
-      ['started', roundOf(template, third)],
-    ]);
-  });
-
-  test('the same firing at once, six times, begins one goal', async () => {
-    const template = await seedTemplate();
-    const hold = sql`select 1 from pawl.goal_template where id = ${template} for update`;
-    const work = () => fireTemplate(at.db, template, slot(1));
-    const begun = await atOnce(
-      at.db,
-      hold,
-      Array.from({ length: 6 }, () => work),
-    );
-    expect(new Set(begun)).toEqual(new Set([roundOf(template, slot(1))]));
-    expect(await at.db.$count(goal, eq(goal.template, template))).toBe(1);
-  });
-
-  test('a goal that is only woken hears of missed firings once', async () => {
-    const own = await seedGoal();
-    for (const n of [1, 2, 2, 3]) await wakeBySchedule(at.db, own.goal, slot(n));
-    const rows = await at.db.select().from(wake).where(eq(wake.goal, own.goal)).orderBy(wake.key);
-    expect(rows.map(({ outcome }) => outcome)).toEqual([null, 'superseded', 'superseded']);
-  });
-
-  // Where each firing is late by more than its interval, each was covered by the one before, and none ever began.
-  test('those that are always late still begin rounds: what was covered covers nothing', async () => {
-    const template = await seedTemplate();
-    const own = await seedGoal();
-    const late = (n: number) => new Date(Date.UTC(2020, 0, 1, 3, n));
-    for (const n of [1, 2, 3, 4, 5]) {
-      await fireTemplate(at.db, template, late(n));
-      await wakeBySchedule(at.db, own.goal, late(n));
-      // Each is handled two and a half minutes after its time.
-      const handled = sql`${new Date(late(n).getTime() + 150_000)}`;
-      const firing = and(eq(goalFiring.template, template), eq(goalFiring.slot, late(n)));
-      await at.db.update(goalFiring).set({ createdAt: handled }).where(firing);
-      const key = `schedule/${late(n).toISOString()}`;
-      await at.db
-        .update(wake)
-        .set({ createdAt: handled })
-        .where(and(eq(wake.goal, own.goal), eq(wake.key, key)));
-      await at.db.update(goal).set({ isFinal: true }).where(eq(goal.template, template));
-    }
-    const expected = ['started', 'superseded', 'superseded', 'started', 'superseded'];
-    expect((await firings(template)).map(([outcome]) => outcome)).toEqual(expected);
-    const wakes = await at.db.select().from(wake).where(eq(wake.goal, own.goal)).orderBy(wake.key);
-    expect(wakes.map(({ outcome }) => (outcome === null ? 'started' : outcome))).toEqual(expected);
   });
 });

@@ -150,7 +150,10 @@ export class GoalWorld {
       // The rows of turns that were told already may come once more.
       turns: this.turns.filter(({ n }) => n > afterTurn - this.int(0, 1)),
       wakes: [...this.wakes].flatMap(([id, { event, to, settled }]) => (settled > 0 ? [] : [{ id, event, to }])),
-      bill: { spent: { tokens: this.spent().tokens, microUsd: 0 }, held: { tokens: 0, microUsd: 0 } },
+      bill: {
+        spent: { tokens: this.spent().tokens, microUsd: 2 * this.spent().tokens },
+        held: { tokens: 0, microUsd: 0 },
+      },
       begun: this.queued.at(-1)?.round ?? 0,
       withdrawn: this.queued.at(-1)?.round === this.#withdrawn ? this.#withdrawn : null,
     };
