@@ -2,6 +2,7 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { goalVerdict } from '../../activities/store/schema.ts';
+import type { HookFunction } from '../../activities/gate/hook-types.ts';
 import { defineTool, type Tool } from '../../activities/tools/define-tool.ts';
 import { createRuns, type Runs } from '../../client/index.ts';
 import { callTools, hold, paced, say } from '../../testing/index.ts';
@@ -35,6 +36,12 @@ const ciStatus = defineTool({
   },
 }) as Tool;
 
+/** Objects to one answer, once. */
+const objects: HookFunction = (input) =>
+  input.event === 'StopGate' && String(input.lastText).includes('STOP GATE OBJECTS 1')
+    ? { decision: 'block', reason: 'The changelog is missing.' }
+    : null;
+
 const plays = goalPlays();
 let at: TestHouse;
 let runs: Runs;
@@ -42,6 +49,7 @@ beforeAll(async () => {
   at = await testHouse({
     rules: plays.rules,
     tools: [ciStatus],
+    definition: { hooks: [{ event: 'StopGate', run: objects }] },
     agent: { agents: ['helper'] },
     others: [
       { name: 'helper', tools: [], agents: [], limits: { maxTokens: 20_000 } },
@@ -95,7 +103,7 @@ describe.concurrent('a goal', () => {
       { checks: ['test -e done'] },
     );
     await goalIs(at, made.id, 'complete');
-    expect(await foundOf(at, made)).toEqual(['checks failed', 'judge continue', 'checks passed']);
+    expect(await foundOf(at, made)).toEqual(['checks failed', 'judge continue', 'checks passed', 'stop_gate pass']);
     expect(await movesOf(at, made)).toEqual(['active by created', 'complete by checks']);
   });
 
@@ -118,7 +126,12 @@ describe.concurrent('a goal', () => {
       },
     );
     await goalIs(at, made.id, 'complete');
-    expect(await foundOf(at, made)).toEqual(['checks failed', 'judge candidate_complete', 'checks passed']);
+    expect(await foundOf(at, made)).toEqual([
+      'checks failed',
+      'judge candidate_complete',
+      'checks passed',
+      'stop_gate pass',
+    ]);
     expect(pipeline.asked).toBe(2);
     const judged = await at.house.database.db.select().from(goalVerdict).where(eq(goalVerdict.goal, made.id));
     expect(judged.filter(({ source }) => source === 'checks').map(({ text }) => text.split('\n'))).toEqual(
@@ -148,6 +161,21 @@ describe.concurrent('a goal', () => {
       expect.stringContaining('it can’t be called.\nThe agent tester has no tool gone to check with: name one of '),
       expect.stringContaining('it can’t be called.\nThe tool shell may do something each time it is called'),
     ]);
+  });
+
+  it('asks the stop gate once more before it is complete; an objection is in the next directive', async () => {
+    const seen: string[] = [];
+    const made = await begin('gated', {
+      ...complete,
+      agent: (request) => {
+        seen.push(directives(request)[0] ?? '');
+        return say(`STOP GATE OBJECTS ${seen.length}`);
+      },
+    });
+    await goalIs(at, made.id, 'complete');
+    const once = ['judge candidate_complete', 'sceptic approve'];
+    expect(await foundOf(at, made)).toEqual([...once, 'stop_gate block', ...once, 'stop_gate pass']);
+    expect(seen[1]).toContain('The changelog is missing.');
   });
 
   it('rests where no judge gives a usable verdict twice, and goes on when it is woken', async () => {
@@ -185,6 +213,7 @@ describe.concurrent('a goal', () => {
       'sceptic approve',
       'sceptic approve',
       'sceptic approve',
+      'stop_gate pass',
     ]);
     expect((await roundsOf(at, made.id))[1]?.body).toContain('I refute.');
   });

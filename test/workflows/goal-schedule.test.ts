@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { ScheduleNotFoundError } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRuns, type Runs } from '../../client/index.ts';
 import { say } from '../../testing/index.ts';
@@ -69,12 +70,49 @@ describe.concurrent('a recurring goal', () => {
   it('paused it fires no more; resumed it does', async () => {
     const { id } = await recurring('paused', { everySeconds: 3_600, paused: true });
     const handle = at.house.temporal.schedule.getHandle(goalScheduleId(id));
+    const order = (kind: 'pause' | 'resume' | 'cancel', own: string) =>
+      runs.orderGoal(TENANT, id, { kind, id: own, by: 'ann', why: own });
     expect((await handle.describe()).state.paused).toBe(true);
-    await runs.orderGoal(TENANT, id, { kind: 'resume', by: 'a' });
+    expect(await order('resume', 'r1')).toEqual({ kind: 'done', status: 'active' });
     expect((await handle.describe()).state.paused).toBe(false);
-    await runs.orderGoal(TENANT, id, { kind: 'pause', by: 'a' });
+    expect(await order('pause', 'p1')).toEqual({ kind: 'done', status: 'paused(user)' });
+    // The same id again is answered the same, and changes nothing.
+    expect(await order('resume', 'r1')).toEqual({ kind: 'done', status: 'active' });
     expect((await handle.describe()).state.paused).toBe(true);
-    await runs.orderGoal(TENANT, id, { kind: 'cancel', by: 'a' });
+    expect(await runs.orderGoal(TENANT, id, { kind: 'edit', by: 'b', budget: { turns: 3 }, checks: ['true'] })).toEqual(
+      {
+        kind: 'done',
+        status: 'paused(user)',
+      },
+    );
+    await order('cancel', 'c1');
+    expect(await order('pause', 'p2')).toEqual({ kind: 'final', status: 'cancelled' });
+    const shown = (await runs.recurring(TENANT, id))!;
+    expect(shown).toMatchObject({ status: 'cancelled', budget: { turns: 3 }, checks: [{ command: 'true' }] });
+    expect(shown.commands.map(({ kind, by, why, answer }) => [kind, by, why, answer])).toEqual([
+      ['cancel', 'ann', 'c1', 'cancelled'],
+      ['edit', 'b', null, 'paused(user)'],
+      ['pause', 'ann', 'p1', 'paused(user)'],
+      ['resume', 'ann', 'r1', 'active'],
+    ]);
+  });
+
+  it('what wakes one goal again and again ends with it, and one that can’t be read begins nothing', async () => {
+    const { session } = await at.submit('hello', { workspace: 'nightly' });
+    const asked = { tenant: TENANT, key: 'woken', objective: 'once', session, by: 'a' };
+    expect(await runs.createGoal({ ...asked, schedule: { cron: '61 * * * *' } })).toMatchObject({ kind: 'refused' });
+    const created = await runs.createGoal({ ...asked, schedule: { calendar: { hour: 3 } } });
+    if (created.kind !== 'accepted') throw new Error(created.kind);
+    await goalIs(at, created.goal, 'complete');
+    await until('its Schedule is gone', () =>
+      at.house.temporal.schedule
+        .getHandle(goalScheduleId(created.goal))
+        .describe()
+        .then(
+          () => null,
+          (error: unknown) => error instanceof ScheduleNotFoundError || null,
+        ),
+    );
   });
 
   // The engine knows the zones: asked for its times over the nights in which the clocks change.
@@ -82,7 +120,8 @@ describe.concurrent('a recurring goal', () => {
     ['spring', '2027-03-27', '2027-03-30', ['2027-03-27T01:30', '2027-03-29T00:30']],
     ['autumn', '2027-10-30', '2027-11-02', ['2027-10-30T00:30', '2027-10-31T01:30', '2027-11-01T01:30']],
   ])('at half past two in Berlin, over the change of clocks in %s', async (season, from, to, expected) => {
-    const { id } = await recurring(season, { cron: '30 2 * * *', timezone: 'Europe/Berlin', paused: true });
+    const when = season === 'spring' ? { cron: '30 2 * * *' } : { calendar: { hour: 2, minute: '30' } };
+    const { id } = await recurring(season, { ...when, timezone: 'Europe/Berlin', paused: true });
     const { namespace } = at.house.temporal.options;
     const seconds = (day: string) => ({ seconds: Date.parse(`${day}T00:00:00Z`) / 1_000 });
     const { startTime } = await at.house.temporal.workflowService.listScheduleMatchingTimes({

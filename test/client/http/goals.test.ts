@@ -36,6 +36,8 @@ describe('POST /v1/goals', () => {
   test.each([
     { objective: ' ' },
     { objective: 'x', checks: [''] },
+    { objective: 'x', checks: [{ tool: 't', arguments: 'a' }] },
+    { objective: 'x', checks: [{ tool: 't', command: 'c' }] },
     { objective: 'x', sceptics: 6 },
     { objective: 'x', budget: { turns: 0 } },
     { objective: 'x', schedule: { everySeconds: 0 } },
@@ -51,6 +53,7 @@ describe('commands', () => {
     [{ kind: 'done', status: 'paused(user)' }, [200, { status: 'paused(user)' }]],
     [{ kind: 'final', status: 'complete' }, [409, 'goal-final']],
     [{ kind: 'conflict' }, [409, 'key-conflict']],
+    [{ kind: 'refused', why: 'No price.' }, [422, 'goal-refused']],
     [null, [404, 'unknown-goal']],
   ];
   test.each(answers)('%j', async (answered, expected) => {
@@ -82,4 +85,6 @@ test('a wake is answered with what is known of it', async () => {
   expect(await answer({ wakeGoal }, '/v1/goals/goal_1/wake', post({ id: 'ci-1' }))).toEqual([200, woken]);
   const nobody = { wakeGoal: () => Promise.resolve(null) };
   expect(await answer(nobody, '/v1/goals/goal_1/wake', post({}))).toEqual([404, 'unknown-goal']);
+  const recurring = { wakeGoal: () => Promise.resolve('recurring' as const) };
+  expect(await answer(recurring, '/v1/goals/goal_1/wake', post({}))).toEqual([422, 'goal-refused']);
 });
