@@ -198,7 +198,7 @@ describe('the bill', () => {
     const first = await seedTurn(at.db, own.session);
     await requestOf(first.turn, own.session);
     await end(at.db, first, COMPLETED);
-    await direct(own);
+    await direct(own, 1, 1);
     const second = await seedTurn(at.db, own.session);
     await requestOf(second.turn, own.session);
     await requestOf(second.turn, own.session, { step: 1_000_000 });
@@ -294,7 +294,7 @@ describe('an event that is reported to the session', () => {
       { name: 'deploy', text: '' },
     ]);
     await end(at.db, await seedTurn(at.db, own.session), COMPLETED);
-    await direct(own, 2);
+    await direct(own, 2, 1);
     expect(await wakingEvents(at.db, own.goal)).toEqual([]);
   });
 });
