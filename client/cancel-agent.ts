@@ -3,7 +3,7 @@ import { and, eq } from 'drizzle-orm';
 import type { Db } from '../activities/store/database.ts';
 import { storable } from '../activities/store/hash.ts';
 import { newId } from '../activities/store/ids.ts';
-import { storeCancel } from '../activities/store/intake.ts';
+import { storeCancel } from '../activities/store/cancels.ts';
 import { session, subAgent } from '../activities/store/schema.ts';
 import { openTurnOf } from '../activities/store/sub-agents.ts';
 import type { CancelJob, CancelledJob } from './cancel.ts';

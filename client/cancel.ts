@@ -4,7 +4,7 @@ import type { Db } from '../activities/store/database.ts';
 import { recordEvents } from '../activities/store/events.ts';
 import { newId } from '../activities/store/ids.ts';
 import { markWithdrawn, type Withdrawal, withdrawnEvent } from '../activities/store/input-changes.ts';
-import { storeCancel } from '../activities/store/intake.ts';
+import { storeCancel } from '../activities/store/cancels.ts';
 import { cancel, session } from '../activities/store/schema.ts';
 import { EngineAway, onStore } from './faults.ts';
 import { type OrderDeps, orderGoal } from './goal-orders.ts';

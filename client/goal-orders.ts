@@ -18,7 +18,8 @@ import { type StoredWake, storeWake } from '../activities/store/wakes.ts';
 import type { GoalCommand } from '../workflows/core/goal/goal-event.ts';
 import type { GoalBudget } from '../workflows/core/goal/goal-state.ts';
 import { onStore } from './faults.ts';
-import { type GoalDeps, goalOf } from './goals.ts';
+import { goalOf } from './goals.ts';
+import type { GoalDeps } from './new-goal.ts';
 import { changeTemplate, templateOf, type TemplateRow } from './recurring.ts';
 
 export interface OrderDeps extends Pick<GoalDeps, 'db' | 'engine'> {

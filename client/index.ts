@@ -5,7 +5,8 @@ export type { EngineState } from './engine.ts';
 export { BadPosition, EngineAway, SessionClosed, StoreAway } from './faults.ts';
 export type { FollowRequest, RunEvent } from './follow.ts';
 export type { GoalOrder, OrderAnswer, WakeRequest, WokenGoal } from './goal-orders.ts';
-export type { CreatedGoal, Goal, GoalWithWakes, NewGoalRequest } from './goals.ts';
+export type { Goal, GoalWithWakes } from './goals.ts';
+export type { CreatedGoal, NewGoalRequest } from './new-goal.ts';
 export type { BudgetWish, GoalWish } from '../activities/store/goal-plan.ts';
 export type { CallText, TextEvent } from './hydrate.ts';
 export type {

@@ -11,7 +11,7 @@ import {
   goalTemplate,
 } from '../activities/store/schema.ts';
 import { onStore } from './faults.ts';
-import type { CreatedGoal, GoalDeps, NewGoalRequest } from './goals.ts';
+import type { CreatedGoal, GoalDeps, NewGoalRequest } from './new-goal.ts';
 import { type ShownCommand, shownCommands } from './shown-commands.ts';
 import { planGoal } from '../activities/store/goal-plan.ts';
 import type { GoalBudget } from '../workflows/core/goal/goal-state.ts';

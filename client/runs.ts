@@ -14,15 +14,9 @@ import { type CancelJob, type CancelledJob, cancelJob } from './cancel.ts';
 import { type CostReport, costOf, costOfInput } from './cost.ts';
 import { ANSWER_LIMIT_MS, clientEngine, type ClientEngine, type EngineState } from './engine.ts';
 import { EngineAway, onStore } from './faults.ts';
-import {
-  type CreatedGoal,
-  createGoal,
-  type Goal,
-  type GoalWithWakes,
-  listGoals,
-  type NewGoalRequest,
-  showGoal,
-} from './goals.ts';
+import { createGoal } from './create-goal.ts';
+import { type Goal, type GoalWithWakes, listGoals, showGoal } from './goals.ts';
+import type { CreatedGoal, NewGoalRequest } from './new-goal.ts';
 import {
   type GoalOrder,
   type OrderAnswer,

@@ -5,7 +5,7 @@ import { agentsWaitId } from '../../workflows/core/agents.ts';
 import { turnWorkflowId } from '../../workflows/messages.ts';
 import type { Deps } from '../deps.ts';
 import { ownerOf } from '../store/owners.ts';
-import { storeCancel } from '../store/intake.ts';
+import { storeCancel } from '../store/cancels.ts';
 import { cancel } from '../store/schema.ts';
 import {
   agentOfSession,

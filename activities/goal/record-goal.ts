@@ -3,7 +3,7 @@ import { turnWorkflowId } from '../../workflows/messages.ts';
 import type { Deps } from '../deps.ts';
 import { recordFacts } from '../store/goal-record.ts';
 import { goalPlace } from '../store/goals.ts';
-import { storeCancel } from '../store/intake.ts';
+import { storeCancel } from '../store/cancels.ts';
 
 export interface RecordGoalRequest {
   readonly goal: string;

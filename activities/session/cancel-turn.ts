@@ -2,7 +2,7 @@ import { and, eq, isNull } from 'drizzle-orm';
 import { sessionWorkflowId, turnWorkflowId } from '../../workflows/messages.ts';
 import { stopAgentsOf } from '../agents/cascade.ts';
 import type { Deps } from '../deps.ts';
-import { storeCancel } from '../store/intake.ts';
+import { storeCancel } from '../store/cancels.ts';
 import { turn } from '../store/schema.ts';
 
 const WHY = 'The workflow of the session was cancelled.';

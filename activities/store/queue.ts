@@ -13,7 +13,7 @@ import { carriedBy } from './carried.ts';
 import { agentOf } from './definitions.ts';
 import { goalOfTurn, limitsWith, rulesWith, toolsWith } from './goal-turns.ts';
 import { contentHash } from './hash.ts';
-import { insertCancel } from './intake.ts';
+import { insertCancel } from './cancels.ts';
 import { agentOfSession, type AgentRow, leaseOfRow, parentCancel, runningAgents } from './sub-agents.ts';
 import { reportRest, reportStart } from './session-reports.ts';
 import { joining } from './joining.ts';

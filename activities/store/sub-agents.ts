@@ -4,7 +4,7 @@ import type { Decider } from '../../workflows/core/ends.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
 import { storableDeep } from './hash.ts';
-import type { CancelRequest } from './intake.ts';
+import type { CancelRequest } from './cancels.ts';
 import { cancel, subAgent, turn } from './schema.ts';
 
 export type AgentRow = typeof subAgent.$inferSelect;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { GoalOrder } from '../goal-orders.ts';
-import type { NewGoalRequest } from '../goals.ts';
+import type { NewGoalRequest } from '../new-goal.ts';
 import { EXIT, goalExitCode } from './exit-code.ts';
 import { goalLine, goalText, recurringLine, recurringText } from './goal-text.ts';
 import type { Output } from './output.ts';

@@ -1,5 +1,5 @@
 import type { GoalOrder, OrderAnswer, WokenGoal } from '../goal-orders.ts';
-import type { CreatedGoal } from '../goals.ts';
+import type { CreatedGoal } from '../new-goal.ts';
 import type { Runs } from '../runs.ts';
 import {
   cancelGoalRoute,

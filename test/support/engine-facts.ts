@@ -1,7 +1,7 @@
 import { WorkflowNotFoundError, type WorkflowExecutionStatusName } from '@temporalio/client';
 import type { temporal } from '@temporalio/proto';
 import { asc, eq } from 'drizzle-orm';
-import { storeCancel } from '../../activities/store/intake.ts';
+import { storeCancel } from '../../activities/store/cancels.ts';
 import { cancel } from '../../activities/store/schema.ts';
 import { newId } from '../../activities/store/ids.ts';
 import { forward, sessionWorkflowId, turnState, turnWorkflowId } from '../../workflows/messages.ts';

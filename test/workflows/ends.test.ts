@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Deps } from '../../activities/deps.ts';
 import { temporalEngine } from '../../activities/engine/temporal-engine.ts';
-import { storeCancel } from '../../activities/store/intake.ts';
+import { storeCancel } from '../../activities/store/cancels.ts';
 import { StreamNotifier } from '../../activities/store/notify.ts';
 import { turn as turnTable } from '../../activities/store/schema.ts';
 import { ChainCache } from '../../activities/store/transcript.ts';

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { continuationId } from '../../../activities/store/continuation.ts';
-import { storeCancel } from '../../../activities/store/intake.ts';
+import { storeCancel } from '../../../activities/store/cancels.ts';
 import { startEffect } from '../../../activities/store/ledger.ts';
 import { input, type StoredAgent } from '../../../activities/store/schema.ts';
 import { continuationText } from '../../../activities/turn/continuation-text.ts';

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import type { Db } from '../../../activities/store/database.ts';
 import { lockTurn } from '../../../activities/store/fence.ts';
-import type { CancelRequest } from '../../../activities/store/intake.ts';
+import type { CancelRequest } from '../../../activities/store/cancels.ts';
 import { openSample } from '../../../activities/store/samples.ts';
 import { turn } from '../../../activities/store/schema.ts';
 import { type TurnEnding, writeEnd } from '../../../activities/store/turn-end.ts';

@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { storeCancel, storeInput, storeJob } from '../../../activities/store/intake.ts';
+import { storeCancel } from '../../../activities/store/cancels.ts';
+import { storeInput, storeJob } from '../../../activities/store/intake.ts';
 import { cancel, input, job, session, tenant, turn } from '../../../activities/store/schema.ts';
 import { POLICY } from '../../../workflows/core/policy.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type CancelRequest, storeCancel } from '../../../activities/store/intake.ts';
+import { type CancelRequest, storeCancel } from '../../../activities/store/cancels.ts';
 import { input, turn } from '../../../activities/store/schema.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
 import { asked, CANCELLED, COMPLETED, end, join } from './ending.ts';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { storeCancel } from '../../../activities/store/intake.ts';
+import { storeCancel } from '../../../activities/store/cancels.ts';
 import { closeSample, openSample } from '../../../activities/store/samples.ts';
 import { cancel, outbox, session } from '../../../activities/store/schema.ts';
 import { ChainCache, loadChain } from '../../../activities/store/transcript.ts';
