@@ -1,4 +1,5 @@
 import { Context } from '@temporalio/activity';
+import type { Span } from '../workflows/core/delayed.ts';
 import { POLICY } from '../workflows/core/policy.ts';
 
 /** Facts that the next attempt finds if this one dies: ids and counts only. */
@@ -12,8 +13,8 @@ export interface HeartbeatFacts {
   readonly over: boolean;
   /** When it said this, ms since the epoch. */
   readonly atMs: number;
-  /** How long nobody was there before it, and between those before it, in ms. */
-  readonly awayMs: number;
+  /** When nobody was there before it, and between those before it. */
+  readonly away: readonly Span[];
 }
 
 /**
@@ -25,9 +26,9 @@ export async function beating<T>(attempt: string, work: () => Promise<T>): Promi
   const { attempt: n, isLocal } = context.info;
   // A local activity is a part of its workflow task: nobody waits for its beats.
   if (isLocal) return await work();
-  const [lost, awayMs] = [lostSoFar(), awaySoFar()];
+  const [lost, away] = [lostSoFar(), awaySoFar()];
   const beat = (over: boolean) =>
-    context.heartbeat({ attempt, n, lost, over, atMs: Date.now(), awayMs } satisfies HeartbeatFacts);
+    context.heartbeat({ attempt, n, lost, over, atMs: Date.now(), away } satisfies HeartbeatFacts);
   const timer = setInterval(() => beat(false), POLICY.heartbeat.everyMs);
   try {
     return await work();
@@ -48,15 +49,16 @@ export function lostSoFar(): number {
 }
 
 /**
- * How long nobody was there to work on this, in ms: from the last word of the attempt before, or from when the engine
- * wanted this one begun. Gaps that any retry has do not count.
+ * When nobody was there to work on this: from the last word of the attempt before, or from when the engine wanted
+ * this one begun. Gaps that any retry has do not count.
  */
-export function awaySoFar(now = Date.now()): number {
+export function awaySoFar(now = Date.now()): readonly Span[] {
   const { currentAttemptScheduledTimestampMs: wanted, heartbeatDetails, isLocal } = Context.current().info;
-  if (isLocal) return 0;
+  if (isLocal) return [];
   const told = heartbeatDetails as HeartbeatFacts | undefined;
-  const gapMs = now - Math.min(wanted, told?.atMs ?? wanted);
-  return (told?.awayMs ?? 0) + (gapMs >= POLICY.away.fromMs ? gapMs : 0);
+  const fromMs = Math.min(wanted, told?.atMs ?? wanted);
+  const before = told?.away ?? [];
+  return now - fromMs >= POLICY.away.fromMs ? [...before, { fromMs, toMs: now }] : before;
 }
 
 /** True when somebody asked for a cancel; a shutdown, a time-out or a reset is not one. */

@@ -49,12 +49,12 @@ export function createActivities(deps: Deps) {
         throw toFailure(error, { activity: name, attempt: Context.current().info.attempt }, deps.log);
       }
     };
-  /** Work that may take long: how long nobody was there for it is told with what it comes back with. */
+  /** Work that may take long: when nobody was there for it is told with what it comes back with. */
   const long = <A extends readonly unknown[], R>(name: string, activity: (deps: Deps, ...args: A) => Promise<R>) =>
     act<A, R | Delayed<R>>(name, async (given, ...args) => {
-      const awayMs = awaySoFar();
+      const away = awaySoFar();
       const came = await activity(given, ...args);
-      return awayMs > 0 ? { kind: 'delayed', awayMs, came } : came;
+      return away.length > 0 ? { kind: 'delayed', away, came } : came;
     });
   /** Work without an attempt of its own; it beats only if it takes long, so that no slow helper counts as a dead worker. */
   const short = <A extends readonly unknown[], R>(name: string, activity: (deps: Deps, ...args: A) => Promise<R>) =>

@@ -70,9 +70,9 @@ async function runCall(turn: Turn, call: CallRef): Promise<CallHeard> {
   const { ordinal } = call;
   try {
     for (;;) {
-      const { came, awayMs } = await make(turn, call);
-      if (typeof came === 'string') return { ordinal, heard: { kind: 'call_finished', ordinal, status: came, awayMs } };
-      turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs, awayMs });
+      const { came, away } = await make(turn, call);
+      if (typeof came === 'string') return { ordinal, heard: { kind: 'call_finished', ordinal, status: came, away } };
+      turn.record({ kind: 'outcome_asked', ordinal, approval: came.approval, untilMs: came.untilMs, away });
       const forMs = leftOf(withinTurn(turn.state(), came.untilMs));
       await condition(() => isAnswered(turn, ordinal), forMs, { summary: `call ${ordinal} is in doubt` });
       const isUnanswered = isTimeOver(turn) && !isAnswered(turn, ordinal);
@@ -97,7 +97,7 @@ async function make(
   const as = (purpose: Purpose) => ({ ...asked, purpose });
   const isCut = () => effect === 'none' && cutsReaders(turn.state());
   const came = quick && !isCut() ? await quickly(as('ask')) : null;
-  if (came !== null) return { came, awayMs: 0 };
+  if (came !== null) return { came, away: [] };
   const ask = () => actingOn(turn.args).runTool.executeWithOptions({ summary: tool }, [as('ask')]);
   if (effect !== 'none') return cameOf(await ask());
   // Any worker can settle: nothing is read any more.

@@ -92,9 +92,12 @@ async function cleanupOver(turn: Turn): Promise<End> {
   const { asked, phase } = turn.state();
   // The end is decided: the cancel may be the one that a limit's end asks for. No timer for what is cleaned up.
   if (!asked || phase.kind === 'ending') return await new Promise<never>(() => {});
-  await CancellationScope.nonCancellable(() =>
-    Promise.all([sleep(POLICY.cleanup.deadlineMs, { summary: 'deadline of the cleanup' }), stopAgents(turn)]),
-  );
+  await CancellationScope.nonCancellable(async () => {
+    const over = sleep(POLICY.cleanup.deadlineMs, { summary: 'deadline of the cleanup' });
+    // Not waited for: it is tried until it works, and the end must be written before.
+    void stopAgents(turn);
+    await over;
+  });
   turn.record({ kind: 'end_decided', end: asked.end });
   return asked.end;
 }
@@ -129,8 +132,8 @@ async function sample(turn: Turn, step: Step & { kind: 'sample' }): Promise<Hear
     store.sample.executeWithOptions({ summary: `sample of step ${state.step}` }, [{ ...request, purpose }]);
   try {
     const isCut = () => pressing(turn.state(), step.inputs) !== null;
-    const { came: outcome, awayMs } = cameOf<SampleOutcome>(await cutShort(isCut, as('ask'), as('settle')));
-    return { kind: 'sampled', outcome, drained: step.inputs.length, dice: Math.random(), awayMs };
+    const { came: outcome, away } = cameOf<SampleOutcome>(await cutShort(isCut, as('ask'), as('settle')));
+    return { kind: 'sampled', outcome, drained: step.inputs.length, dice: Math.random(), away };
   } catch (error) {
     if (isCancellation(error))
       return { kind: 'sampled', outcome: { kind: 'cut', head: state.head, usage: NO_USAGE }, drained: 0, dice: 0 };

@@ -116,7 +116,8 @@ async function waitingSessions(deps: Deps): Promise<string[]> {
         and (dispatched_at is null or not exists (
           select 1 from pawl.turn where turn.session = input.session and turn.ended_at is null))
         -- Background results start no turn after a person stopped the last one: no look can move them.
-        and not (kind in ('call_back', 'agent_end') and coalesce((
+        and not (kind in ('call_back', 'agent_end') and not exists (
+          select from pawl.approval a where a.input = input.id) and coalesce((
           select end_reason in ('ABORTED', 'INTERRUPTED') and end_decided_by = 'user' from pawl.turn
           where turn.session = input.session order by n desc limit 1), false))
         -- A sub-agent ends with its first turn.

@@ -28,7 +28,9 @@ function inUrl(value: string): string[] {
   const [, user = '', written] = /^[a-z][a-z\d+.-]*:\/\/([^\s/@:]*):([^\s@]+)@/i.exec(value) ?? [];
   if (written === undefined) return [];
   return [...new Set([written, decoded(written)])].flatMap((password) =>
-    isWord(password) ? asLogin(decoded(user), password) : spellings(password),
+    isWord(password)
+      ? asLogin(decoded(user), password)
+      : [...spellings(password), base64(`${decoded(user)}:${password}`)],
   );
 }
 
@@ -54,7 +56,9 @@ function asLogin(user: string, password: string): string[] {
 /** As files of settings, connection strings and JSON name it. */
 function asPassword(password: string): string[] {
   return ['password', 'PASSWORD'].flatMap((name) =>
-    [`${name}=`, `${name}='`, `${name}="`, `${name}: `, `"${name}":"`, `"${name}": "`].map((says) => says + password),
+    [`${name}=`, `${name}='`, `${name}="`, `${name}: `, `${name}: '`, `${name}: "`, `${name}":"`, `${name}": "`].map(
+      (says) => says + password,
+    ),
   );
 }
 

@@ -163,7 +163,7 @@ async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<
   if (own?.endedAt) return null;
   const { endReason = null } = last ?? {};
   const wasStopped = (endReason === 'ABORTED' || endReason === 'INTERRUPTED') && last?.endDecidedBy === 'user';
-  const mayStart = wasStopped ? notInArray(input.kind, [...BACKGROUND]) : undefined;
+  const mayStart = wasStopped ? or(notInArray(input.kind, [...BACKGROUND]), isAnswer) : undefined;
   const [found] = await tx
     .select({ row: input, isTyped: isTypedAnswer })
     .from(input)
@@ -228,6 +228,9 @@ async function inheritPlan(tx: Tx, { session: id, parent }: AgentRow): Promise<v
   await tx.execute(sql`
     update pawl.session s set plan = true from pawl.session p where s.id = ${id} and p.id = ${parent} and p.plan and not s.plan`);
 }
+
+/** What a person answered is no background result. */
+const isAnswer = sql`exists (select from pawl.approval a where a.input = ${input.id})`;
 
 const isLateYes = sql`exists (select from pawl.approval a where a.input = ${input.id} and a.answer = 'approved')`;
 

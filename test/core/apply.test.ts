@@ -236,11 +236,22 @@ describe('the clock', () => {
   });
 
   // Trap: a night without a worker would use up the running time of a turn whose sample it interrupted.
-  test.each([
-    [60, 40],
-    [200, 0],
-  ])('time in which nobody was there (%i ms) does not', (awayMs, runningMs) => {
-    const after = apply(turn(), { kind: 'rested', atMs: T0 + 100, awayMs });
-    expect(after).toMatchObject({ runningMs, atMs: T0 + 100 });
+  test('time in which nobody was there does not, also where something else was heard first', () => {
+    const span = (from: number, to: number) => ({ fromMs: T0 + from, toMs: T0 + to });
+    const away = [span(10, 40), span(50, 70)];
+    const alone = apply(turn(), { kind: 'rested', atMs: T0 + 100, away });
+    expect(alone).toMatchObject({ runningMs: 50, atMs: T0 + 100, awayToMs: T0 + 70 });
+    const message = { kind: 'inputs_arrived', inputs: ['in_1'] } as const;
+    const heardFirst = apply(turn(), { ...message, atMs: T0 + 90 });
+    expect(heardFirst.runningMs).toBe(90);
+    expect(apply(heardFirst, { kind: 'rested', atMs: T0 + 100, away }).runningMs).toBe(50);
+  });
+
+  test('two calls that nobody was there for lose that time once', () => {
+    const away = [{ fromMs: T0, toMs: T0 + 60 }];
+    const first = apply(turn(), { kind: 'rested', atMs: T0 + 70, away });
+    expect(apply(first, { kind: 'rested', atMs: T0 + 100, away }).runningMs).toBe(40);
+    const longer = [{ fromMs: T0 + 30, toMs: T0 + 90 }];
+    expect(apply(first, { kind: 'rested', atMs: T0 + 100, away: longer }).runningMs).toBe(10);
   });
 });

@@ -467,8 +467,9 @@ class World {
 
   #record(heard: Heardless): void {
     this.#now += this.#pick(fc.nat, 2_000);
-    const awayMs = this.#pick(fc.nat, 3_000);
-    const event = frozen({ ...heard, atMs: this.#now, ...(awayMs > 2_000 && { awayMs }) } as TurnEvent);
+    const fromMs = this.#now - this.#pick(fc.nat, 3_000);
+    const away = [{ fromMs, toMs: this.#now }];
+    const event = frozen({ ...heard, atMs: this.#now, ...(this.#pick(fc.nat, 9) === 0 && { away }) } as TurnEvent);
     const before = this.#state;
     this.#state = frozen(apply(before, event));
     this.#heard.push({ before, event, after: this.#state });

@@ -204,7 +204,8 @@ it('archived: it takes nothing, and says so, until it is taken out again', async
   });
   expect(await runs.send('default', job, { text: 'x', by: 'ann' })).toEqual({ kind: 'archived' });
   await expect(runs.report('default', job, { name: 'e', by: 'ann' })).rejects.toMatchObject({
-    name: 'SessionArchived',
+    name: 'SessionClosed',
+    why: 'archived',
   });
   expect((await runs.sessions('default', { state: 'archived' })).sessions.map(({ id }) => id)).toEqual([session]);
   await runs.archive('default', session, { archived: false, by: 'ann' });

@@ -23,6 +23,7 @@ import {
   type TurnState,
   withCalls,
 } from './turn-state.ts';
+import { awayFor } from './delayed.ts';
 import type { Transition } from './transition.ts';
 import { arrived, cutsRest } from './urgent.ts';
 import { addUsage } from './usage.ts';
@@ -84,10 +85,16 @@ function withAgents(state: TurnState, agents: AgentsCount | undefined): TurnStat
   return agents && agents.version >= (state.agents?.version ?? 0) ? { ...state, agents } : state;
 }
 
-/** Rests, waits for a person, and time in which nobody was there are not running time; everything else is. */
-function clocked(state: TurnState, { atMs, awayMs = 0 }: Pick<TurnEvent, 'atMs' | 'awayMs'>): TurnState {
-  const spent = isWaiting(state.phase) ? 0 : Math.max(0, atMs - state.atMs - awayMs);
-  return { ...state, atMs: Math.max(atMs, state.atMs), runningMs: state.runningMs + spent };
+/**
+ * Rests, waits for a person, and time in which nobody was there are not running time; everything else is. Who was away
+ * is told late, when something else may have been heard already, so that what was counted meanwhile is taken back.
+ */
+function clocked(state: TurnState, { atMs, away = [] }: Pick<TurnEvent, 'atMs' | 'away'>): TurnState {
+  const spent = isWaiting(state.phase) ? 0 : Math.max(0, atMs - state.atMs);
+  const next = { ...state, atMs: Math.max(atMs, state.atMs), runningMs: state.runningMs + spent };
+  if (away.length === 0) return next;
+  const { awayMs, toMs } = awayFor(away, state.awayToMs ?? 0);
+  return { ...next, runningMs: Math.max(0, next.runningMs - awayMs), awayToMs: toMs };
 }
 
 /** A sample's first commit took results, inputs and reminders into the chain. */

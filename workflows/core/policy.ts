@@ -15,9 +15,9 @@ export const POLICY = {
   cutCalls: { stepsInARow: 5 },
   /** Of our own code: what fails so often is not going to work. */
   faults: { attempts: 10 },
+  /** Shorter gaps between attempts, such as between any two tries, count as running time. */
+  away: { fromMs: 15_000 },
   /** `whileSettling`: so many more, that only ask what became of the call. */
-  /** Shorter gaps between attempts count as running time. */
-  away: { fromMs: 10_000 },
   lostAttempts: { ofOneSample: 10, ofOneCall: 10, whileSettling: 3 },
   sample: {
     /** More than any tokenizer puts into its longest tokens, on average over a whole output. */

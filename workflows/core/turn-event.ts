@@ -1,13 +1,14 @@
 import type { AgentsCount } from './agents.ts';
 import type { CompactOutcome } from './compact-outcome.ts';
+import type { Span } from './delayed.ts';
 import type { End } from './ends.ts';
 import type { FaultSource } from './endings.ts';
 import type { Decision, GateVerdict, StopVerdict } from './gate.ts';
 import type { SampleOutcome } from './sample-outcome.ts';
 import type { CallStatus } from './tools.ts';
 
-/** What a turn can hear. `atMs` is ms since the epoch; `awayMs` before it nobody was there to do it. */
-export type TurnEvent = { readonly atMs: number; readonly awayMs?: number } & (
+/** What a turn can hear. `atMs` is ms since the epoch; `away`: when nobody was there to do it. */
+export type TurnEvent = { readonly atMs: number; readonly away?: readonly Span[] } & (
   | {
       readonly kind: 'sampled';
       readonly outcome: SampleOutcome;

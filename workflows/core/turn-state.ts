@@ -136,6 +136,8 @@ export interface TurnState {
   readonly usage: Usage;
   /** Time spent working; rests and waits do not count. */
   readonly runningMs: number;
+  /** Up to when it is counted that nobody was there, ms since the epoch; absent: always somebody was. */
+  readonly awayToMs?: number;
   /** When the state last changed, ms since the epoch. */
   readonly atMs: number;
   readonly tries: Tries;
