@@ -23,6 +23,8 @@ describe('what counts as a secret', () => {
     const found = secretsOf({ DATABASE_URL: 'postgres://pawl:p%40ssw0rd-1@db.internal:5432/pawl' });
     expect(found).toEqual(expect.arrayContaining(['p%40ssw0rd-1', 'p@ssw0rd-1']));
     expect(found.some((value) => value.includes('db.internal'))).toBe(false);
+    // As a header says it.
+    expect(found.some((value) => Buffer.from(value, 'base64').toString() === 'pawl:p@ssw0rd-1')).toBe(true);
   });
 
   // A reply that speaks of postgres says so, whatever the password of the database is.
@@ -41,10 +43,13 @@ describe('what counts as a secret', () => {
       `x:${password}@y`,
       `PGPASSWORD=${password}`,
       `{"password":"${password}"}`,
+      `{"POSTGRES_PASSWORD": "${password}"}`,
+      `password: "${password}"`,
+      `PGPASSWORD: '${password}'`,
       `Basic ${basic}`,
     ]) {
       expect(text(`<${told}>`)).toContain('***');
-      expect(text(`<${told}>`)).not.toMatch(new RegExp(`(:|=|")${password}|${basic}`));
+      expect(text(`<${told}>`)).not.toMatch(new RegExp(`(:|=|["'])${password}|${basic}`));
     }
     expect(text(`psql ${url}`)).toBe('psql postgres://***db.internal/pawl');
   });
