@@ -3,6 +3,10 @@ import { ClosingLine } from './test/support/closing-line.ts';
 
 /** Needs no server, so `npx vitest --project pure` answers at once. */
 const PURE = ['test/core/**/*.test.ts', 'test/house/**/*.test.ts'];
+/** They measure speed and memory, so they run last and alone. */
+const LONG = ['test/long/**/*.test.ts'];
+/** One Temporal server and one PostgreSQL for all files of a project. */
+const SERVERS = './test/support/global-setup.ts';
 
 export default defineConfig({
   test: {
@@ -20,10 +24,13 @@ export default defineConfig({
         test: {
           name: 'servers',
           include: ['test/**/*.test.ts'],
-          exclude: PURE,
-          // One Temporal server and one PostgreSQL for the whole run.
-          globalSetup: './test/support/global-setup.ts',
+          exclude: [...PURE, ...LONG],
+          globalSetup: SERVERS,
         },
+      },
+      {
+        extends: true,
+        test: { name: 'long', include: LONG, globalSetup: SERVERS, maxWorkers: 1, sequence: { groupOrder: 1 } },
       },
     ],
   },
