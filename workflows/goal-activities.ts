@@ -1,5 +1,6 @@
 import { proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
+import { checksMostMs } from './core/goal/goal-limits.ts';
 import { POLICY } from './core/policy.ts';
 
 const retry = { initialInterval: '250ms', backoffCoefficient: 2, maximumInterval: '10s' } as const;
@@ -31,5 +32,12 @@ export function onGoalFiles(
     taskQueue === workflowInfo().taskQueue
       ? {}
       : { taskQueue, scheduleToStartTimeout: POLICY.goal.checks.workspaceWaitMs };
-  return proxyActivities<Activities>({ ...judging, ...elsewhere, summary: 'checks of the goal' });
+  const { checkGoal } = proxyActivities<Activities>({
+    ...judging,
+    ...elsewhere,
+    startToCloseTimeout: checksMostMs(),
+    summary: 'checks of the goal',
+  });
+  const { goalStopGate } = proxyActivities<Activities>({ ...judging, ...elsewhere, summary: 'the stop gate' });
+  return { checkGoal, goalStopGate };
 }

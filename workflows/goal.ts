@@ -1,5 +1,4 @@
 import {
-  ActivityFailure,
   allHandlersFinished,
   ApplicationFailure,
   CancellationScope,
@@ -14,20 +13,11 @@ import { applyGoal } from './core/goal/goal-apply.ts';
 import type { GoalCommand, GoalEvent } from './core/goal/goal-event.ts';
 import type { GoalState } from './core/goal/goal-state.ts';
 import { type GoalStep, nextGoalStep } from './core/goal/goal-step.ts';
-import { goals, onGoalFiles } from './goal-activities.ts';
+import { goals } from './goal-activities.ts';
+import { type Cut, type Goal, type Heard, isOfJudging, judgeUnlessStopped } from './goal-judging.ts';
 import { isHistoryLong } from './history.ts';
 import { type GoalArgs, goalCommand, goalState, look, type OpenedGoal } from './messages.ts';
 import { showGoal } from './visible.ts';
-
-type Heard = GoalEvent extends infer E ? (E extends GoalEvent ? Omit<E, 'atMs'> : never) : never;
-
-/** The loop's variables, for the functions that take a step. */
-interface Goal {
-  readonly id: string;
-  readonly workspaceQueue: string;
-  state(): GoalState;
-  record(heard: Heard): void;
-}
 
 /**
  * A persisted objective. It knows when its session is done, not only idle: it queues the next round, judges each
@@ -65,12 +55,20 @@ export async function goalWorkflow(args: GoalArgs): Promise<void> {
 }
 
 async function loop(goal: Goal, openedNow: () => OpenedGoal): Promise<void> {
+  let cut: Cut | null = null;
   for (;;) {
     if (isHistoryLong()) {
+      await cut?.over;
       await condition(allHandlersFinished);
       await continueAsNew<typeof goalWorkflow>({ goal: goal.id, opened: openedNow() });
     }
     const step = nextGoalStep(goal.state(), Date.now());
+    if (cut && (step.kind === 'direct' || isOfJudging(step))) {
+      // What an order has cut may still be ending: neither a round nor a check begins beside it.
+      await cut.over;
+      cut = null;
+      continue;
+    }
     switch (step.kind) {
       case 'record':
         goal.record(await tell(goal, step));
@@ -85,16 +83,10 @@ async function loop(goal: Goal, openedNow: () => OpenedGoal): Promise<void> {
         goal.record({ kind: 'limited' });
         break;
       case 'check':
-        goal.record(await check(goal, step.turn));
-        break;
       case 'judge':
-        goal.record(await judge(goal, step));
-        break;
       case 'doubt':
-        goal.record(await doubt(goal, step));
-        break;
       case 'stopGate':
-        goal.record(await stopGate(goal, step.turn));
+        cut = await judgeUnlessStopped(goal, step);
         break;
       case 'await':
         await rest(goal, step.untilMs);
@@ -119,51 +111,10 @@ async function lookAround(goal: Goal, { upTo, afterTurn, sinceTurn }: GoalStep &
 async function direct(goal: Goal, step: GoalStep & { kind: 'direct' }): Promise<Heard> {
   const { round, limits, afterTurn } = step;
   const { budget, spent, verdict } = goal.state();
-  const left = { limits, turns: budget.turns, turnsLeft: budget.turns - spent.turns };
-  const request = { goal: goal.id, round, ...left, afterTurn, verdict };
+  const turnsLeft = budget.turns - spent.turns;
+  const request = { goal: goal.id, round, limits, turnsLeft, afterTurn, verdict };
   const outcome = await goals.directGoal.executeWithOptions({ summary: `directive of round ${round}` }, [request]);
   return { kind: 'directed', round, outcome };
-}
-
-async function check(goal: Goal, turn: string): Promise<Heard> {
-  try {
-    return { kind: 'checked', ...(await onGoalFiles(goal.workspaceQueue).checkGoal({ goal: goal.id, turn })) };
-  } catch (error) {
-    if (!(error instanceof ActivityFailure)) throw error;
-    return { kind: 'checked', outcome: 'away', evidence: '', verdict: null };
-  }
-}
-
-const UNUSABLE = { kind: 'unusable' } as const;
-const FREE = { tokens: 0, microUsd: 0 } as const;
-
-async function judge(goal: Goal, { turn, failures, left }: GoalStep & { kind: 'judge' }): Promise<Heard> {
-  try {
-    return { kind: 'judged', ...(await goals.judgeGoal({ goal: goal.id, turn, failures, left })) };
-  } catch (error) {
-    if (!(error instanceof ActivityFailure)) throw error;
-    return { kind: 'judged', verdict: UNUSABLE, usage: FREE };
-  }
-}
-
-async function doubt(goal: Goal, step: GoalStep & { kind: 'doubt' }): Promise<Heard> {
-  const { turn, sceptic, failures, left } = step;
-  try {
-    const { verdict: vote, usage } = await goals.doubtGoal({ goal: goal.id, turn, sceptic, failures, left });
-    return { kind: 'doubted', vote, usage };
-  } catch (error) {
-    if (!(error instanceof ActivityFailure)) throw error;
-    return { kind: 'doubted', vote: UNUSABLE, usage: FREE };
-  }
-}
-
-async function stopGate(goal: Goal, turn: string): Promise<Heard> {
-  try {
-    return { kind: 'gated', ...(await onGoalFiles(goal.workspaceQueue).goalStopGate({ goal: goal.id, turn })) };
-  } catch (error) {
-    if (!(error instanceof ActivityFailure)) throw error;
-    return { kind: 'gated', answer: 'away', verdict: null };
-  }
 }
 
 /** Until it is time, or until something is heard; weeks cost nothing. */

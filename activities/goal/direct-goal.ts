@@ -12,7 +12,6 @@ export interface DirectGoalRequest {
   readonly round: number;
   /** What the round may use at most: what is left of the goal's budget. */
   readonly limits: RoundLimits;
-  readonly turns: number;
   readonly turnsLeft: number;
   /** Number of the last turn that was counted: `limits` knows of none after it. */
   readonly afterTurn: number;
@@ -22,7 +21,7 @@ export interface DirectGoalRequest {
 /** Queues the directive of a round where the session is idle and no person waits, and wakes the session. */
 export async function directGoal(deps: Deps, request: DirectGoalRequest): Promise<'queued' | 'busy' | 'closed'> {
   const { db } = deps.database;
-  const { goal, round, limits, turns, turnsLeft, afterTurn } = request;
+  const { goal, round, limits, turnsLeft, afterTurn } = request;
   const place = await goalPlace(db, goal);
   if (!place) return 'closed';
   // All that is left is lent to sub-agents that still run.
@@ -30,7 +29,7 @@ export async function directGoal(deps: Deps, request: DirectGoalRequest): Promis
   const { session, objective } = place.row;
   const verdict = await verdictText(db, request.verdict);
   const events = await wakingEvents(db, goal);
-  const text = directiveText({ objective, round, turns, turnsLeft, limits, verdict, events });
+  const text = directiveText({ objective, round, turnsLeft, limits, verdict, events });
   const outcome = await queueDirective(db, { goal, session, round, limits, afterTurn, text });
   if (outcome !== 'queued') return outcome;
   deps.notifier.moved(place.stream);

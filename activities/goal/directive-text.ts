@@ -5,7 +5,6 @@ import { fitText } from '../tools/text.ts';
 export interface DirectiveFacts {
   readonly objective: string;
   readonly round: number;
-  readonly turns: number;
   readonly turnsLeft: number;
   readonly limits: RoundLimits;
   /** What was found of the work so far. */

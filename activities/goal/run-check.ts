@@ -1,4 +1,5 @@
 import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Deps } from '../deps.ts';
 import { supervise } from '../process/supervise.ts';
@@ -11,7 +12,6 @@ import { show } from '../tools/capture.ts';
 import { type Finished, runProcess } from '../tools/run-process.ts';
 import { bash } from '../tools/shell.ts';
 import { fitText } from '../tools/text.ts';
-import { giveUpUnlessCancelled } from '../turn/call-outcome.ts';
 import { findTool } from '../turn/find-tool.ts';
 import {
   type Attempted,
@@ -63,8 +63,7 @@ async function runCommand(deps: Deps, place: GoalPlace, check: CommandCheck, key
       maskStream: () => deps.masker.stream(),
     },
   );
-  // A worker that leaves has found nothing out.
-  if (finished.stopped === 'aborted') giveUpUnlessCancelled(signal);
+  if (finished.stopped === 'aborted') giveUp();
   return {
     passed: finished.stopped === null && finished.exit.code === 0,
     how: howItEnded(finished, check),
@@ -102,9 +101,13 @@ async function callTool(deps: Deps, place: GoalPlace, check: ToolCheck, key: str
     superseded: new AbortController().signal,
   };
   const attempted = await attempt(at);
-  // A worker that leaves has found nothing out.
-  if (isStopped(at)) giveUpUnlessCancelled();
+  if (isStopped(at)) giveUp();
   return foundBy(check, attempted, timeLimitMs);
+}
+
+/** A check that was stopped, by a worker that leaves or by an order, has found nothing out. */
+function giveUp(): never {
+  throw ApplicationFailure.retryable('The check was stopped; it is made again if it is wanted.', 'attempt.given_up');
 }
 
 async function attempt(at: RunnableTool): Promise<Attempted> {

@@ -1,3 +1,5 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -20,6 +22,7 @@ import {
   type GoalWishes,
 } from '../support/goals.ts';
 import { type TestHouse, testHouse } from '../support/test-house.ts';
+import { until } from '../support/until.ts';
 
 /** What the pipeline of a branch says; each asking is counted. */
 const pipelines = new Map<string, { state: string; asked: number }>();
@@ -216,6 +219,43 @@ describe.concurrent('a goal', () => {
       'stop_gate pass',
     ]);
     expect((await roundsOf(at, made.id))[1]?.body).toContain('I refute.');
+  });
+});
+
+describe.concurrent('an order while a check runs', () => {
+  const check = { command: 'echo $$ >> begun; test -e go || exec sleep 300', timeoutSeconds: 600 };
+  const begunIn = (workspace: string) => {
+    const path = join(workspace, 'begun');
+    return existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n').filter(Boolean) : [];
+  };
+  const isGone = (pid: string | undefined) => !existsSync(`/proc/${pid}`);
+
+  it('pauses the goal at once and leaves nothing running; a resume judges that turn again', async () => {
+    const made = await begin('paused in a check', { agent: counting }, { checks: [check] });
+    const [pid] = await until('the check runs', async () => {
+      const pids = begunIn(made.workspace);
+      return pids.length > 0 ? pids : null;
+    });
+    await runs.orderGoal(TENANT, made.id, { kind: 'pause', by: 'a' });
+    await goalIs(at, made.id, 'paused(user)', 10_000);
+    await until('the check is gone', () => Promise.resolve(isGone(pid)));
+    writeFileSync(join(made.workspace, 'go'), '');
+    await runs.orderGoal(TENANT, made.id, { kind: 'resume', by: 'a' });
+    await goalIs(at, made.id, 'complete');
+    expect(await foundOf(at, made)).toEqual(['checks passed', 'stop_gate pass']);
+    expect([begunIn(made.workspace).length, (await roundsOf(at, made.id)).length]).toEqual([2, 1]);
+  });
+
+  it('cancels the goal at once and leaves nothing running', async () => {
+    const made = await begin('cancelled in a check', { agent: counting }, { checks: [check] });
+    const [pid] = await until('the check runs', async () => {
+      const pids = begunIn(made.workspace);
+      return pids.length > 0 ? pids : null;
+    });
+    await runs.orderGoal(TENANT, made.id, { kind: 'cancel', by: 'a' });
+    await goalIs(at, made.id, 'cancelled', 10_000);
+    await until('the check is gone', () => Promise.resolve(isGone(pid)));
+    expect(await foundOf(at, made)).toEqual([]);
   });
 });
 

@@ -95,7 +95,15 @@ export const POLICY = {
     sceptics: { default: 1, most: 5 },
     /** What a judge is shown of the conversation, and how much it may say. */
     judge: { transcriptTokens: 24_000, outputTokens: 2_048 },
-    checks: { defaultLimitS: 300, mostLimitS: 3_600, most: 10, outputChars: 4_000, workspaceWaitMs: 3_600_000 },
+    /** `slackMs`: for what is around them, beside the time that each may take. */
+    checks: {
+      defaultLimitS: 300,
+      mostLimitS: 3_600,
+      most: 10,
+      outputChars: 4_000,
+      workspaceWaitMs: 3_600_000,
+      slackMs: 3_600_000,
+    },
     /** Wakes that one look takes in; the next one takes the others. */
     wakesAtOnce: 50,
     /** Of different events, while the goal is at work. */

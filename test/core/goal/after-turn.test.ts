@@ -120,6 +120,20 @@ test('the rows are the bill: what sub-agents cost later comes on it once, and wh
   expect(nextGoalStep(due, 0)).toMatchObject({ kind: 'direct', limits: { maxTokens: BUDGET.tokens - 1_300 } });
 });
 
+// It ended for good, and what its sub-agents gave back later woke nobody.
+test('a turn that is out of budget because sub-agents hold it is gone on with when some comes back', () => {
+  const bill = (held: number) => ({ spent: { tokens: 100, microUsd: 0 }, held: { tokens: held, microUsd: 0 } });
+  const out = turn(1, { end: end('ABORTED', 'budget'), limit: 'tokens' });
+  const lent = quiet(after(running(), { ...looked([out]), bill: bill(500) }));
+  expect(nextGoalStep(lent, 0)).toEqual({ kind: 'await', untilMs: 30_000 });
+  const again = quiet(after(lent, { kind: 'time', atMs: 30_000 }, { ...looked([]), bill: bill(500) }));
+  expect(nextGoalStep(again, 30_000)).toEqual({ kind: 'await', untilMs: 60_000 });
+  const back = quiet(after(again, { ...looked([]), bill: bill(499) }));
+  expect(nextGoalStep(back, 32_000)).toMatchObject({ kind: 'direct', round: 2 });
+  const held = { ...running(), budget: { ...BUDGET, tokens: 100 } };
+  expect(nameOf(after(held, { ...looked([out]), bill: bill(500) }).status)).toBe('budget_limited(tokens)');
+});
+
 test('a goal that was at rest looks at what was spent meanwhile before its next round', () => {
   const paused = quiet(after(OPENED, { kind: 'commanded', command: { id: 'p', kind: 'pause' } }));
   const resumed = after(paused, { kind: 'commanded', command: { id: 'r', kind: 'resume' } });

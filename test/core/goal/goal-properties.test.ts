@@ -60,11 +60,13 @@ describe('no budget is exceeded', () => {
   });
 
   always('each turn is counted once', ({ world, last }) => {
+    if (isFinal(last.status)) return;
     const { turns, runningMs } = world.spent();
     expect([last.spent.turns, last.spent.runningMs]).toEqual([turns, runningMs]);
   });
 
   always('each verdict is counted once', ({ world, last }) => {
+    if (isFinal(last.status)) return;
     expect(last.spent.tokens).toBe(world.spent().tokens);
   });
 });
@@ -101,6 +103,11 @@ always('a message of a person is never overtaken', ({ world }) => {
 describe('what is final', () => {
   always('stays', ({ heard }) => {
     for (const { before, after } of heard) if (isFinal(before.status)) expect(after.status).toEqual(before.status);
+  });
+
+  always('is billed nothing more by what follows', ({ heard }) => {
+    for (const { before, event, after } of heard)
+      if (isFinal(before.status) && event.kind === 'looked') expect(after.spent).toEqual(before.spent);
   });
 
   always(

@@ -3,8 +3,10 @@ import type { JudgeVerdict, ScepticVote } from '../../../workflows/core/goal/goa
 import type { GoalState } from '../../../workflows/core/goal/goal-state.ts';
 import { nextGoalStep } from '../../../workflows/core/goal/goal-step.ts';
 import { nameOf } from '../../../workflows/core/goal/moving.ts';
+import { checksMostMs } from '../../../workflows/core/goal/goal-limits.ts';
+import { POLICY } from '../../../workflows/core/policy.ts';
 import { openGoal } from '../../../workflows/core/goal/open-goal.ts';
-import { after, BUDGET, ended, NO_COST, OPENED, quiet, running } from './goal-fixtures.ts';
+import { after, BUDGET, ended, looked, NO_COST, OPENED, quiet, running, turn } from './goal-fixtures.ts';
 
 const checked = (outcome: 'passed' | 'failed' | 'none', evidence = 'same') =>
   ({ kind: 'checked', outcome, evidence, verdict: outcome === 'none' ? null : `checks ${outcome}` }) as const;
@@ -168,23 +170,103 @@ test.each([
   expect(nameOf(after(limited, { kind: 'commanded', command: raise }).status)).toBe('active');
 });
 
+describe('while sub-agents hold what it lacks', () => {
+  const short = { kind: 'unaffordable', limit: 'tokens', needed: 900 } as const;
+  const bill = (tokens: number, held: number) => ({
+    ...looked([]),
+    bill: { spent: { tokens, microUsd: 0 }, held: { tokens: held, microUsd: 0 } },
+  });
+  const poor = () => quiet(after({ ...ended({}), budget: { ...BUDGET, tokens: 1_000 } }, bill(100, 800)));
+  const later = (state: GoalState, back: ReturnType<typeof bill>) =>
+    after(quiet(after(state, { kind: 'time', atMs: state.atMs + 30_000 })), back);
+
+  it('a judge that does not fit is asked again when some comes back', () => {
+    const lent = quiet(after(poor(), checked('none'), judged(short)));
+    expect(nextGoalStep(lent, 0)).toEqual({ kind: 'await', untilMs: 30_000 });
+    expect(nextGoalStep(after(lent, { kind: 'time', atMs: 30_000 }), 30_000).kind).toBe('look');
+    const still = quiet(later(lent, bill(100, 800)));
+    expect(nextGoalStep(still, 30_000)).toEqual({ kind: 'await', untilMs: 60_000 });
+    const back = quiet(later(still, bill(150, 0)));
+    const left = { maxTokens: 850, maxMicroUsd: null };
+    expect(nextGoalStep(back, 60_000)).toEqual({ kind: 'judge', turn: 'ses/1', failures: 0, left });
+    expect([back.rounds, back.brakes.idleTurns]).toEqual([1, 1]);
+    expect(nameOf(after(back, judged(short)).status)).toBe('budget_limited(tokens)');
+  });
+
+  it('so does a sceptic, without the votes before it being asked for again', () => {
+    const state = { ...poor(), sceptics: 3 };
+    const lent = quiet(after(state, checked('none'), candidate, approve, doubted(short)));
+    expect(doing(lent)).toBe('lent');
+    expect(nextGoalStep(quiet(later(lent, bill(100, 100))), 30_000)).toMatchObject({ kind: 'doubt', sceptic: 2 });
+  });
+
+  it('a pause keeps the turn for later', () => {
+    const command = (kind: 'pause' | 'resume') => ({ kind: 'commanded', command: { id: kind, kind } }) as const;
+    const state = after(poor(), checked('none'), judged(short), command('pause'), command('resume'));
+    expect(nextGoalStep(quiet(state), 0)).toMatchObject({ kind: 'judge', turn: 'ses/1' });
+  });
+
+  it('a raised budget of that kind goes on at once', () => {
+    const raise = (id: string, budget: object) =>
+      ({ kind: 'commanded', command: { id, kind: 'edit', budget, wish: 'same' } }) as const;
+    const lent = after(poor(), checked('none'), judged(short));
+    expect(doing(after(lent, raise('a', { turns: 99 })))).toBe('lent');
+    expect(doing(after(lent, raise('b', { tokens: 9_999 })))).toBe('judging');
+  });
+});
+
+describe('a pause cuts judging', () => {
+  const command = (kind: 'pause' | 'resume') => ({ kind: 'commanded', command: { id: kind, kind } }) as const;
+
+  it.each([
+    ['check', []],
+    ['judge', [checked('none')]],
+    ['doubt', [checked('none'), candidate]],
+    ['stopGate', [checked('passed')]],
+  ] as const)('at the %s, where a resume goes on with it', (kind, before) => {
+    const paused = quiet(after(ended({}), ...before, command('pause')));
+    expect([nameOf(paused.status), nextGoalStep(paused, 0).kind]).toEqual(['paused(user)', 'await']);
+    const resumed = after(paused, command('resume'));
+    expect(nextGoalStep(quiet(resumed), 0)).toMatchObject({ kind, turn: 'ses/1' });
+  });
+
+  it('and a newer turn stands for the one that was cut', () => {
+    const paused = after(quiet(after(ended({}), command('pause'))), looked([turn(2, { round: null })]));
+    expect(doing(after(paused, command('resume')))).toBe('due');
+  });
+
+  // A verdict that came in the moment of the pause is told again, and was paid once.
+  it('and what is asked again is on the bill, which alone counts then', () => {
+    const resumed = quiet(after(ended({}), checked('none'), command('pause'), command('resume')));
+    const told = after(resumed, { ...goOn('a gap'), usage: { tokens: 7, microUsd: 1 } });
+    expect(told.spent).toEqual(resumed.spent);
+    expect(nextGoalStep(told, 9e12).kind).toBe('look');
+  });
+});
+
+test('all checks fit into the time that they have', () => {
+  const { most, mostLimitS } = POLICY.goal.checks;
+  expect(checksMostMs()).toBeGreaterThan(most * mostLimitS * 1_000);
+});
+
 // Waiting for what is past would set the brakes back each time.
-test.each(['claim', 'judge'])(
-  'a %s that names nothing to wait for goes on after the gap, and the brakes hold',
-  (who) => {
-    const awaited = { on: 'time', untilMs: 0 } as const;
-    const wait = { kind: 'waiting', awaited } as const;
-    const claim = who === 'claim' ? { claim: wait } : {};
-    const said = who === 'claim' ? [] : [judged({ ...wait, verdict: 'v' })];
-    let state = OPENED;
-    const gaps: unknown[] = [];
-    for (let n = 1; n <= 3; n += 1) {
-      state = quiet(after(ended({ reply: 'same', ...claim }, n, running(n, state)), checked('none'), ...said));
-      gaps.push(state.status.kind === 'active' ? nextGoalStep(state, state.atMs) : nameOf(state.status));
-    }
-    expect(gaps).toEqual([{ kind: 'await', untilMs: 2_000 }, { kind: 'await', untilMs: 4_000 }, 'paused(no_progress)']);
-  },
-);
+test.each([
+  ['claim', { on: 'time', untilMs: 0 }],
+  ['judge', { on: 'time', untilMs: 0 }],
+  ['claim', { on: 'event', event: 'ci', untilMs: 0 }],
+  ['judge', { on: 'event', event: 'ci', untilMs: 0 }],
+] as const)('a %s that names nothing to wait for (%j) goes on after the gap, and the brakes hold', (who, awaited) => {
+  const wait = { kind: 'waiting', awaited } as const;
+  const claim = who === 'claim' ? { claim: wait } : {};
+  const said = who === 'claim' ? [] : [judged({ ...wait, verdict: 'v' })];
+  let state = OPENED;
+  const gaps: unknown[] = [];
+  for (let n = 1; n <= 3; n += 1) {
+    state = quiet(after(ended({ reply: 'same', ...claim }, n, running(n, state)), checked('none'), ...said));
+    gaps.push(state.status.kind === 'active' ? nextGoalStep(state, state.atMs) : nameOf(state.status));
+  }
+  expect(gaps).toEqual([{ kind: 'await', untilMs: 2_000 }, { kind: 'await', untilMs: 4_000 }, 'paused(no_progress)']);
+});
 
 test('what comes late means nothing, but what it cost', () => {
   const paused = after(ended({}), checked('none'), { kind: 'commanded', command: { id: 'c', kind: 'pause' } });

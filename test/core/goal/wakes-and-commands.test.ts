@@ -107,6 +107,45 @@ describe('a wake', () => {
   });
 });
 
+// One that could wake nothing stood for one that would have.
+describe('where as many events are remembered as may be', () => {
+  const full = quiet(after(running(), cameTo('session', ...Array.from({ length: 20 }, (_, n) => `e${n}`))));
+  const blockedNow = looked([turn(1, { end: end('MAX_TOKENS', 'context_limit') })]);
+
+  it.each([
+    ['without a name', null],
+    ['with a name of its own', 'ci'],
+  ])('a wake %s is remembered, and fires', (_, event) => {
+    const busy = quiet(after(full, looked([], [{ id: 'w', event, to: 'goal' }])));
+    const fired = after(busy, blockedNow);
+    expect([nameOf(fired.status), told(fired).at(-1)]).toEqual(['active', 'w fired: blocked(context_limit)']);
+  });
+
+  it('one event more is not', () => {
+    const busy = after(full, looked([], [{ id: 'w', event: 'more', to: 'session' }]));
+    expect(told(busy)).toEqual(['w superseded: w0']);
+  });
+});
+
+test('a wake that is remembered outlasts rounds that go on, and fires once, at the next rest', () => {
+  const busy = quiet(after(running(), wake('w')));
+  const second = running(2, quiet(after(busy, looked([turn(1, { end: end('ABORTED', 'lost') })]))));
+  expect(second.pendingWakes.map(({ id }) => id)).toEqual(['w']);
+  const context = { end: end('MAX_TOKENS', 'context_limit') };
+  const fired = after(second, looked([turn(2, context)], ['w']));
+  expect([told(fired), fired.pendingWakes]).toEqual([['w fired: blocked(context_limit)'], []]);
+  const third = after(running(3, quiet(fired)), looked([turn(3, context)]));
+  expect(nameOf(third.status)).toBe('blocked(context_limit)');
+});
+
+// The session may have another goal by then.
+test('what comes after the goal’s end is not on its bill', () => {
+  const over = quiet(after(ended({}), command('cancel')));
+  const late = after(over, looked([turn(2), turn(3)], ['w']));
+  expect(late.spent).toEqual(over.spent);
+  expect([late.seenTurn?.n, told(late)]).toEqual([3, ['w recorded: cancelled']]);
+});
+
 describe('an event that was reported to the session', () => {
   const reported = (event: string) => cameTo('session', event);
 
@@ -128,7 +167,7 @@ describe('an event that was reported to the session', () => {
 
 describe('commands', () => {
   it('pause stops the next round, resume begins it with fresh brakes and the money that is left', () => {
-    const spent = ended({});
+    const spent = ended({ end: end('ABORTED', 'lost') });
     const paused = quiet(after(spent, command('pause')));
     expect(nextGoalStep(paused, 9e12)).toEqual({ kind: 'await', untilMs: null });
     const resumed = quiet(
@@ -167,6 +206,33 @@ describe('commands', () => {
       ({ kind: 'commanded', command: { id, kind: 'edit', budget: { turns }, wish: 'same' } }) as const;
     expect(after(limited, raise(0, 'a')).status.kind).toBe('budget_limited');
     expect(after(limited, raise(1, 'b')).status.kind).toBe('active');
+  });
+
+  it.each([
+    [{}, 'budget_limited(tokens)'],
+    [{ turns: 99 }, 'budget_limited(tokens)'],
+    [{ tokens: BUDGET.tokens }, 'budget_limited(tokens)'],
+    [{ tokens: BUDGET.tokens + 1 }, 'active'],
+  ])('of edits only one that raises what was lacking lets it go on, though some is left: %j', (budget, comesTo) => {
+    const limited = at({ kind: 'budget_limited', limit: 'tokens' });
+    const state = after(limited, { kind: 'commanded', command: { id: 'e', kind: 'edit', budget, wish: 'changed' } });
+    expect(nameOf(state.status)).toBe(comesTo);
+  });
+
+  it('of two budgets that are used up each is to be raised, in any order', () => {
+    const both = {
+      ...at({ kind: 'budget_limited', limit: 'tokens' } as const),
+      budget: { ...BUDGET, tokens: 0, turns: 0 },
+    };
+    const raise = (budget: object) =>
+      ({ kind: 'commanded', command: { id: JSON.stringify(budget), kind: 'edit', budget, wish: 'same' } }) as const;
+    const [tokens, turns] = [raise({ tokens: 9 }), raise({ turns: 9 })];
+    expect([tokens, turns].map((each) => nameOf(after(both, each).status))).toEqual([
+      'budget_limited(turns)',
+      'budget_limited(tokens)',
+    ]);
+    expect(nameOf(after(both, tokens, turns).status)).toBe('active');
+    expect(nameOf(after(both, turns, tokens).status)).toBe('active');
   });
 
   it('a new objective is told to the store', () => {

@@ -1,10 +1,13 @@
 import { POLICY } from '../policy.ts';
 import type { EndedTurn } from './goal-event.ts';
-import type { BlockedOn, GoalState, GoalStatus, PausedBy } from './goal-state.ts';
+import { goalLimitReached, heldOf } from './goal-limits.ts';
+import type { BlockedOn, GoalState, GoalStatus, LentLimit, PausedBy } from './goal-state.ts';
 
 /** What the end of a turn does to a goal that is at work. */
 export type Consequence =
   | { readonly kind: 'judge' | 'go_on' }
+  /** What it lacked is lent. */
+  | { readonly kind: 'lent'; readonly limit: LentLimit }
   | { readonly kind: 'rest'; readonly status: Exclude<GoalStatus, { readonly kind: 'active' }> };
 
 const judge: Consequence = { kind: 'judge' };
@@ -40,7 +43,7 @@ export function consequenceOf(state: GoalState, { end, waitsFor, limit }: EndedT
     case 'terminated':
       return paused('user');
     case 'budget':
-      return rest({ kind: 'budget_limited', limit: limit ?? 'tokens' });
+      return outOf(state, limit ?? 'tokens');
     case 'max_steps':
     case 'deadline':
       return state.brakes.cutTurns <= POLICY.goal.cutTurnsInARow ? judge : backedOff(state, 'backoff', 0);
@@ -59,6 +62,13 @@ export function consequenceOf(state: GoalState, { end, waitsFor, limit }: EndedT
     case 'external_dependency':
       return waitsFor ? rest({ kind: 'waiting', awaited: waitsFor }) : blocked('external_dependency');
   }
+}
+
+/** The budget that ended the turn was the goal's own, where one of those is used up. */
+function outOf(state: GoalState, limit: LentLimit): Consequence {
+  const reached = goalLimitReached(state);
+  if (!reached && heldOf(state, limit) > 0) return { kind: 'lent', limit };
+  return rest({ kind: 'budget_limited', limit: reached?.limit ?? limit });
 }
 
 /** The n-th time in a row it rests longer. */

@@ -2,10 +2,10 @@ import { POLICY } from '../policy.ts';
 import { consequenceOf } from './after-turn.ts';
 import { commanded } from './commands.ts';
 import type { EndedTurn, GoalBill, GoalEvent, GoalUsage } from './goal-event.ts';
-import { goalLimitReached } from './goal-limits.ts';
-import { type CameWake, type GoalState, isFinal } from './goal-state.ts';
-import { beginJudging, checked, doubted, gated, judged } from './judging.ts';
-import { doing, due, moving, noticed, remembered, waking, withFact, woken } from './moving.ts';
+import { goalLimitReached, heldOf } from './goal-limits.ts';
+import { type CameWake, type Doing, type GoalState, isFinal } from './goal-state.ts';
+import { beginJudging, checked, doubted, gated, isJudgedAgain, judged } from './judging.ts';
+import { doing, due, lent, lentNoMore, moving, noticed, remembered, waking, withFact, woken } from './moving.ts';
 
 /** The goal after what it has heard. Looks at nothing else; says nothing twice. */
 export function applyGoal(before: GoalState, event: GoalEvent): GoalState {
@@ -41,7 +41,7 @@ function looked(
   { upTo, turns, bill, wakes, begun, withdrawn }: GoalEvent & { readonly kind: 'looked' },
 ): GoalState {
   const counted = turns.reduce(turnEnded, { ...billed(state, bill), looked: upTo });
-  const after = begunBefore(counted, begun);
+  const after = begunBefore(returned(counted), begun);
   return wakes.reduce(wakeCame, withdrawn === null ? after : directiveWithdrawn(after, withdrawn));
 }
 
@@ -61,12 +61,22 @@ function directiveWithdrawn(state: GoalState, round: number): GoalState {
   return moving(state, { kind: 'paused', by: 'user' }, cause, 'user');
 }
 
-/** The rows are the bill: what was added up since the look before is in it. */
+/** Some of what was lent may have come back. */
+function returned(state: GoalState): GoalState {
+  const { status } = state;
+  if (status.kind !== 'active' || status.doing.kind !== 'lent') return state;
+  return heldOf(state, status.doing.limit) < status.doing.held ? lentNoMore(state, status.doing) : state;
+}
+
+/** The rows are the bill: what was added up since the look before is in it. What follows a goal's end is another one's. */
 function billed(state: GoalState, { spent, held }: GoalBill): GoalState {
+  if (isFinal(state.status)) return state;
   return { ...state, spent: { ...state.spent, ...spent }, held };
 }
 
+/** Of a turn that is judged again, only the bill knows what is new. */
 function charged(state: GoalState, usage: GoalUsage): GoalState {
+  if (isJudgedAgain(state)) return noticed(state);
   const { tokens, microUsd } = state.spent;
   return {
     ...state,
@@ -99,10 +109,11 @@ function directed(state: GoalState, { round, outcome }: GoalEvent & { readonly k
 /** Each turn is counted once: they end in the order of their numbers. */
 function turnEnded(state: GoalState, turn: EndedTurn): GoalState {
   if (state.seenTurn !== null && turn.n <= state.seenTurn.n) return state;
-  const { spent } = state;
+  const { spent, status } = state;
+  const seen: GoalState = { ...state, seenTurn: { n: turn.n, turn: turn.turn } };
+  if (isFinal(status)) return seen;
   const counted: GoalState = {
-    ...state,
-    seenTurn: { n: turn.n, turn: turn.turn },
+    ...seen,
     rounds: Math.max(state.rounds, turn.round ?? 0),
     spent: {
       ...spent,
@@ -111,8 +122,6 @@ function turnEnded(state: GoalState, turn: EndedTurn): GoalState {
     },
     brakes: braked(state, turn),
   };
-  const { status } = state;
-  if (isFinal(status)) return counted;
   switch (status.kind) {
     case 'active':
       // The directive of a round still waits behind what a person asked for.
@@ -149,8 +158,10 @@ function concluded(state: GoalState, turn: EndedTurn): GoalState {
       return beginJudging(activeAgain(state, cause), { turn: id, reply, acted, claim });
     case 'go_on':
       return due(activeAgain(state, cause));
+    case 'lent':
+      return lent(activeAgain(state, cause), what.limit, null);
     case 'rest': {
-      const status = what.status.kind === 'budget_limited' ? limitedBy(state, what.status) : what.status;
+      const { status } = what;
       const moved = moving(state, status, cause, end.decidedBy);
       const isOutage = status.kind === 'paused' && status.by === 'infrastructure';
       return isOutage ? { ...moved, brakes: { ...moved.brakes, outages: moved.brakes.outages + 1 } } : moved;
@@ -162,14 +173,6 @@ function limited(state: GoalState): GoalState {
   const cause = goalLimitReached(state);
   if (!cause || state.status.kind !== 'active' || state.status.doing.kind !== 'due') return state;
   return moving(state, { kind: 'budget_limited', limit: cause.limit }, cause, 'runtime');
-}
-
-/** The budget that ended the turn was the goal's own, where one of those is used up. */
-function limitedBy(
-  state: GoalState,
-  status: Extract<GoalState['status'], { readonly kind: 'budget_limited' }>,
-): Extract<GoalState['status'], { readonly kind: 'budget_limited' }> {
-  return { ...status, limit: goalLimitReached(state)?.limit ?? status.limit };
 }
 
 /** What a waiting or blocked goal lacked has come, or somebody went on without it. */
@@ -184,6 +187,15 @@ function wakeCame(state: GoalState, wake: CameWake): GoalState {
   return state.status.kind === 'active' ? remembered(state, wake) : woken(state, wake);
 }
 
+/** The word of an end may have been lost: without a look it would yield to that turn for ever. */
+function lookedAgain(state: GoalState, what: Doing): GoalState {
+  if (!('againMs' in what) || what.againMs > state.atMs) return state;
+  const again = noticed(state);
+  return what.kind === 'lent'
+    ? lent(again, what.limit, what.judging)
+    : doing(again, { kind: 'due', notBeforeMs: state.atMs });
+}
+
 function timeCame(state: GoalState): GoalState {
   const { status, atMs } = state;
   switch (status.kind) {
@@ -194,10 +206,7 @@ function timeCame(state: GoalState): GoalState {
     case 'paused':
       return 'untilMs' in status && status.untilMs <= atMs ? waking(state, { name: 'time' }, 'scheduler') : state;
     case 'active':
-      return status.doing.kind === 'yielding' && status.doing.againMs <= atMs
-        ? // The word of an end may have been lost: without a look it would yield to that turn for ever.
-          doing(noticed(state), { kind: 'due', notBeforeMs: atMs })
-        : state;
+      return lookedAgain(state, status.doing);
     case 'blocked':
     case 'budget_limited':
     case 'complete':

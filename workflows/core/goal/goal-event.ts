@@ -1,5 +1,5 @@
 import type { End } from '../ends.ts';
-import type { AwaitedBy, CameWake, Claim, GoalBudget, GoalLimitName } from './goal-state.ts';
+import type { AwaitedBy, CameWake, Claim, GoalBudget, LentLimit } from './goal-state.ts';
 
 /** What a request of a judge, or turns, have used. */
 export interface GoalUsage {
@@ -26,7 +26,7 @@ export interface EndedTurn {
   /** What a call of it still waits for, where it ended BLOCKED. */
   readonly waitsFor: AwaitedBy | null;
   /** The budget that ended it; null where none did. */
-  readonly limit: 'tokens' | 'usd' | null;
+  readonly limit: LentLimit | null;
   readonly runningMs: number;
   readonly reply: string;
   readonly acted: boolean;
@@ -38,7 +38,7 @@ type Unanswered =
   | { readonly kind: 'unusable' }
   | {
       readonly kind: 'unaffordable';
-      readonly limit: Extract<GoalLimitName, 'tokens' | 'usd'>;
+      readonly limit: LentLimit;
       readonly needed: number;
     };
 

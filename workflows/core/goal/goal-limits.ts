@@ -1,4 +1,5 @@
-import type { GoalCause, GoalLimitName, GoalState } from './goal-state.ts';
+import { POLICY } from '../policy.ts';
+import type { GoalBudget, GoalCause, GoalLimitName, GoalState, LentLimit } from './goal-state.ts';
 
 type Limit = GoalCause & { readonly name: 'limit' };
 
@@ -35,11 +36,28 @@ export function leftOf({ budget, spent, held }: Pick<GoalState, 'budget' | 'spen
   };
 }
 
+/** What of a budget is lent to sub-agents that still run. */
+export function heldOf({ held }: Pick<GoalState, 'held'>, limit: LentLimit): number {
+  return limit === 'tokens' ? held.tokens : held.microUsd;
+}
+
+/** How much a budget allows. */
+export function allowedOf({ turns, tokens, microUsd, runningMs }: GoalBudget, limit: GoalLimitName): number {
+  const allowed = { turns, tokens, usd: microUsd ?? Number.POSITIVE_INFINITY, running_ms: runningMs };
+  return allowed[limit];
+}
+
 /** Before anything was done. */
 export const UNSPENT = {
   spent: { turns: 0, tokens: 0, microUsd: 0, runningMs: 0 },
   held: { tokens: 0, microUsd: 0 },
 } as const satisfies Pick<GoalState, 'spent' | 'held'>;
+
+/** How long all the checks of a goal may take, each as long as one may. */
+export function checksMostMs(): number {
+  const { most, mostLimitS, slackMs } = POLICY.goal.checks;
+  return most * mostLimitS * 1_000 + slackMs;
+}
 
 /** What is used of what may be used, for people. */
 export function limitWords({ budget, spent }: Pick<GoalState, 'budget' | 'spent'>): string {

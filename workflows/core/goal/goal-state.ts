@@ -16,6 +16,9 @@ export type BlockedOn =
 
 export type GoalLimitName = 'turns' | 'tokens' | 'usd' | 'running_ms';
 
+/** Of these a turn may lend its sub-agents some. */
+export type LentLimit = Extract<GoalLimitName, 'tokens' | 'usd'>;
+
 /**
  * What a goal waits for: a time, an event by name (its hash), or an answer that one of its calls still waits for, as
  * long as that can be given.
@@ -39,7 +42,25 @@ export type Doing =
   /** The session is busy, or somebody waits there: the next end of a turn, or the time, looks again. */
   | { readonly kind: 'yielding'; readonly againMs: number }
   | { readonly kind: 'running'; readonly round: number }
-  | { readonly kind: 'judging'; readonly turn: JudgedTurn; readonly stage: Judging };
+  | AtJudging
+  | Lent;
+
+export interface AtJudging {
+  readonly kind: 'judging';
+  readonly turn: JudgedTurn;
+  readonly stage: Judging;
+}
+
+/** What it would need is lent to sub-agents that still run: some that comes back, or the time, looks again. */
+export interface Lent {
+  readonly kind: 'lent';
+  readonly limit: LentLimit;
+  /** How much was lent, of tokens or micro-USD. */
+  readonly held: number;
+  readonly againMs: number;
+  /** What goes on then; null: the next round. */
+  readonly judging: AtJudging | null;
+}
 
 /** A turn as far as judging and the brakes need it. */
 export interface JudgedTurn {
@@ -49,6 +70,8 @@ export interface JudgedTurn {
   /** Whether any of its calls acted on the world. */
   readonly acted: boolean;
   readonly claim: Claim | null;
+  /** A pause had cut its judging: what was asked before it may be on the bill already. */
+  readonly isAgain?: true;
 }
 
 /** The model's own word, by its tool; a claim to be judged. */
@@ -62,7 +85,9 @@ export type GoalStatus =
   | { readonly kind: 'waiting'; readonly awaited: AwaitedBy }
   /** `untilMs`: when it wakes by itself. */
   | { readonly kind: 'paused'; readonly by: 'backoff' | 'infrastructure'; readonly untilMs: number }
-  | { readonly kind: 'paused'; readonly by: 'user' | 'no_progress' | 'refusal' }
+  | { readonly kind: 'paused'; readonly by: 'no_progress' | 'refusal' }
+  /** `unjudged`: what it has cut. */
+  | { readonly kind: 'paused'; readonly by: 'user'; readonly unjudged?: AtJudging }
   | { readonly kind: 'blocked'; readonly on: BlockedOn }
   | { readonly kind: 'budget_limited'; readonly limit: GoalLimitName }
   | { readonly kind: 'complete' }

@@ -53,6 +53,7 @@ function activeStep(state: GoalState, { doing }: GoalStatus & { readonly kind: '
       return { kind: 'direct', round: rounds + 1, limits: leftOf(state), afterTurn: seenTurn?.n ?? 0 };
     }
     case 'yielding':
+    case 'lent':
       return { kind: 'await', untilMs: doing.againMs };
     case 'running':
       return { kind: 'await', untilMs: null };

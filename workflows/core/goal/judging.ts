@@ -1,23 +1,30 @@
 import { POLICY } from '../policy.ts';
 import type { GoalEvent, JudgeVerdict, ScepticVote } from './goal-event.ts';
-import { goalLimitReached, leftOf } from './goal-limits.ts';
-import type { AwaitedBy, Doing, GoalCause, GoalState, JudgedTurn, Judging } from './goal-state.ts';
-import { doing, due, moving } from './moving.ts';
-
-type AtWork = Doing & { readonly kind: 'judging' };
+import { goalLimitReached, heldOf, leftOf } from './goal-limits.ts';
+import type { AtJudging, AwaitedBy, GoalCause, GoalState, JudgedTurn, Judging } from './goal-state.ts';
+import { doing, due, lent, moving } from './moving.ts';
 
 /** The goal is judging that turn, in that stage; what comes otherwise is late and means nothing. */
 function judgingNow<K extends Judging['kind']>(
   state: GoalState,
   kind: K,
-): (AtWork & { readonly stage: Judging & { readonly kind: K } }) | null {
+): (AtJudging & { readonly stage: Judging & { readonly kind: K } }) | null {
   const { status } = state;
   if (status.kind !== 'active' || status.doing.kind !== 'judging' || status.doing.stage.kind !== kind) return null;
-  return status.doing as AtWork & { readonly stage: Judging & { readonly kind: K } };
+  return status.doing as AtJudging & { readonly stage: Judging & { readonly kind: K } };
 }
 
 function stage(state: GoalState, turn: JudgedTurn, next: Judging): GoalState {
   return doing(state, { kind: 'judging', turn, stage: next });
+}
+
+export function isJudging({ status }: GoalState): boolean {
+  return status.kind === 'active' && status.doing.kind === 'judging';
+}
+
+/** Whether what is judged has been judged in part before a pause. */
+export function isJudgedAgain({ status }: GoalState): boolean {
+  return status.kind === 'active' && status.doing.kind === 'judging' && status.doing.turn.isAgain === true;
 }
 
 export function beginJudging(state: GoalState, turn: JudgedTurn): GoalState {
@@ -49,7 +56,7 @@ function stuck(state: GoalState, cause: GoalCause): GoalState {
 
 /** Where there is nothing to wait for, the next round comes after the usual gap, and the brakes hold. */
 function waiting(state: GoalState, awaited: AwaitedBy, cause: GoalCause): GoalState {
-  if (awaited.on === 'time' && awaited.untilMs <= state.atMs) return due(state);
+  if (awaited.untilMs !== null && awaited.untilMs <= state.atMs) return due(state);
   return moving(state, { kind: 'waiting', awaited }, cause, 'model');
 }
 
@@ -82,7 +89,7 @@ export function judged(state: GoalState, verdict: JudgeVerdict): GoalState {
   if (!now) return state;
   const { turn } = now;
   if (verdict.kind === 'unusable') return judgeFailed(state, now.stage, (next) => stage(state, turn, next));
-  if (verdict.kind === 'unaffordable') return notEnough(state, verdict);
+  if (verdict.kind === 'unaffordable') return notEnough(state, now, verdict);
   const told = { ...state, verdict: verdict.verdict };
   switch (verdict.kind) {
     case 'continue':
@@ -101,8 +108,10 @@ export function judged(state: GoalState, verdict: JudgeVerdict): GoalState {
 /** What the request may cost at most is held back, so that no budget is overdrawn by judging. */
 function notEnough(
   state: GoalState,
+  now: AtJudging,
   { limit, needed }: Extract<JudgeVerdict, { readonly kind: 'unaffordable' }>,
 ): GoalState {
+  if (heldOf(state, limit) > 0) return lent(state, limit, now);
   const { maxTokens, maxMicroUsd } = leftOf(state);
   const left = limit === 'tokens' ? maxTokens : (maxMicroUsd ?? 0);
   return moving(state, { kind: 'budget_limited', limit }, { name: 'reserve', limit, needed, left }, 'runtime');
@@ -149,7 +158,7 @@ export function doubted(state: GoalState, vote: ScepticVote): GoalState {
   if (!now) return state;
   const { turn } = now;
   if (vote.kind === 'unusable') return judgeFailed(state, now.stage, (next) => stage(state, turn, next));
-  if (vote.kind === 'unaffordable') return notEnough(state, vote);
+  if (vote.kind === 'unaffordable') return notEnough(state, now, vote);
   if (vote.kind === 'refute' && vote.confidence === 'high') return due(concluded({ ...state, verdict: vote.verdict }));
   const approvals = now.stage.approvals + (vote.kind === 'approve' ? 1 : 0);
   const refutals = now.stage.refutals + (vote.kind === 'refute' ? 1 : 0);

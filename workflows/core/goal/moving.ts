@@ -1,6 +1,8 @@
 import type { Decider } from '../ends.ts';
 import { POLICY } from '../policy.ts';
+import { heldOf } from './goal-limits.ts';
 import {
+  type AtJudging,
   type CameWake,
   type Doing,
   FRESH_BRAKES,
@@ -8,6 +10,8 @@ import {
   type GoalFact,
   type GoalState,
   type GoalStatus,
+  type Lent,
+  type LentLimit,
 } from './goal-state.ts';
 
 type NewFact = GoalFact extends infer F ? (F extends GoalFact ? Omit<F, 'n'> : never) : never;
@@ -37,6 +41,16 @@ export function doing(state: GoalState, what: Doing): GoalState {
 /** The next round, after the gap. */
 export function due(state: GoalState): GoalState {
   return doing(state, { kind: 'due', notBeforeMs: state.atMs + state.brakes.gapMs });
+}
+
+/** Until some of what is lent has come back; then what is judged goes on, or the next round begins. */
+export function lent(state: GoalState, limit: LentLimit, judging: AtJudging | null): GoalState {
+  const againMs = state.atMs + POLICY.goal.yieldLookMs;
+  return doing(state, { kind: 'lent', limit, held: heldOf(state, limit), againMs, judging });
+}
+
+export function lentNoMore(state: GoalState, { judging }: Lent): GoalState {
+  return judging ? doing(state, judging) : due(state);
 }
 
 /** Something may lie in the store: it is looked at before anything else is done. */
@@ -76,10 +90,16 @@ function mayWake(status: GoalStatus): boolean {
 /** Due while it is at work: one stands for all of the same event that come meanwhile, and one without a name for any. */
 export function remembered(state: GoalState, wake: CameWake): GoalState {
   const { pendingWakes: known } = state;
-  const isFull = known.length >= POLICY.goal.wakesRemembered;
-  const standing = known.find((each) => standsFor(each, wake)) ?? (isFull ? known[0] : undefined);
+  const standing = known.find((each) => standsFor(each, wake)) ?? fullOf(known, wake);
   if (standing) return settled(state, wake, 'superseded', standing.id);
   return withFact({ ...state, pendingWakes: [...known, wake] }, { kind: 'wake_remembered', wake: wake.id });
+}
+
+/** Where no more names are remembered, the first one; one without a name always is, and each has its own kind to stand for it. */
+function fullOf(known: readonly CameWake[], { event, to }: CameWake): CameWake | undefined {
+  if (event === null) return undefined;
+  const named = known.filter((each) => each.event !== null && each.to === to);
+  return named.length < POLICY.goal.wakesRemembered ? undefined : named[0];
 }
 
 /** Whatever the one wakes, the other would. */
