@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts';
 import { type EndedRow, lookForGoal } from '../store/goal-look.ts';
 import { findGoal, goalPlace } from '../store/goals.ts';
 import { lastTextOf } from '../store/last-text.ts';
+import { takenWakes } from '../store/taken-wakes.ts';
 import { claimOf, wordsHash } from './claim.ts';
 
 /** A goal as its workflow begins, or begins again: where it stood when it last told the store. */
@@ -33,6 +34,7 @@ export interface LookedGoal {
   readonly turns: readonly EndedTurn[];
   readonly bill: GoalBill;
   readonly wakes: readonly CameWake[];
+  readonly taken: readonly string[];
   readonly begun: number;
   readonly withdrawn: number | null;
   readonly more: boolean;
@@ -44,9 +46,11 @@ export async function lookGoal(deps: Deps, { goal: id, afterTurn, sinceTurn }: G
   const row = await findGoal(db, id);
   if (!row) throw new Error('a goal is not in the store');
   const found = await lookForGoal(db, { goal: id, session: row.session, afterTurn, sinceTurn });
+  // Behind the turns: what an ended one has taken is known with its end.
+  const taken = await takenWakes(db, id);
   const turns: EndedTurn[] = [];
   for (const each of found.turns) turns.push(await asEnded(deps, each));
-  return { ...found, turns };
+  return { ...found, taken, turns };
 }
 
 async function asEnded(deps: Deps, { head, claimed, ...ended }: EndedRow): Promise<EndedTurn> {

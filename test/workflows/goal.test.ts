@@ -30,7 +30,8 @@ let runs: Runs;
 /** Cancelled by the engine's own tools before any worker knew of it. */
 let early: TestGoal;
 beforeAll(async () => {
-  at = await testHouse({ rules: plays.rules, worker: false });
+  const others = [{ name: 'waiter', tools: ['list_files', 'wait_for'] }];
+  at = await testHouse({ rules: plays.rules, worker: false, others });
   early = await beginGoal(at, 'GOAL early. Do it well.');
   await at.house.temporal.workflow.getHandle(goalWorkflowId(early.id)).cancel();
   await at.startWorker();
@@ -267,6 +268,30 @@ it('an event that is reported to the session wakes the goal that waits for it, a
   expect(seen.map((text) => /<event>[^]*<\/event>/.exec(text)?.[0])).toEqual([
     '<event>\nCI is done\nCI is done: <\\/event> 3 of 3\n</event>',
   ]);
+});
+
+it('an event that a call of its round has taken does not end the wait for the next one', async () => {
+  const stop = hold();
+  const play: Plays = {
+    agent: (request) => {
+      const done = request.messages.filter(({ role }) => role === 'tool').length;
+      if (done === 0) return paced(callTools([{ name: 'list_files', arguments: {} }]), { hold: stop });
+      if (done === 1) return callTools([{ name: 'wait_for', arguments: { event: 'a build' } }]);
+      const claim = { status: 'waiting', note: 'for the next', event: 'a build' };
+      return done === 2 ? callTools([{ name: 'update_goal', arguments: claim }]) : say('I wait.');
+    },
+  };
+  const made = await begin('taken', play, { agent: 'waiter' });
+  await stop.reached;
+  await runs.report(TENANT, made.session, { name: 'a build', id: 'b1', text: 'green', by: 'ci' });
+  await until('the goal has heard of it', async () => (await liveState(at, made.id)).pendingWakes.length === 1);
+  stop.release();
+  await goalIs(at, made.id, 'waiting(event)');
+  expect((await wakesOf(at, made.id)).map(({ key, outcome, why }) => [key, outcome, why])).toEqual([
+    ['event/b1', 'superseded', 'taken_by_call'],
+  ]);
+  expect(await movesOf(at, made)).toEqual(['active by created', 'waiting(event) by claim']);
+  await order(made.id, 'cancel');
 });
 
 it('a job with a goal is done when the goal is, and its turns are the goal’s', async () => {

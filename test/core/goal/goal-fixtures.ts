@@ -11,14 +11,15 @@ type Untimed = GoalEvent extends infer E ? (E extends GoalEvent ? Omit<E, 'atMs'
 
 type Heard = Exclude<Untimed, { readonly kind: 'looked' }> | Looked;
 /** Without a bill: each turn that was not seen before costs the same. */
-type Looked = Omit<Untimed & { readonly kind: 'looked' }, 'bill' | 'begun'> & {
+type Looked = Omit<Untimed & { readonly kind: 'looked' }, 'bill' | 'begun' | 'taken'> & {
   readonly bill?: GoalBill;
   readonly begun?: number;
+  readonly taken?: readonly string[];
 };
 
 export function after(state: GoalState, ...events: readonly (Heard & { readonly atMs?: number })[]): GoalState {
   return events.reduce<GoalState>((now, event) => {
-    const timed = event.kind === 'looked' ? { bill: billAfter(now, event), begun: 0, ...event } : event;
+    const timed = event.kind === 'looked' ? { bill: billAfter(now, event), begun: 0, taken: [], ...event } : event;
     return applyGoal(now, { atMs: now.atMs, ...timed } as GoalEvent);
   }, state);
 }

@@ -150,6 +150,9 @@ export class GoalWorld {
       // The rows of turns that were told already may come once more.
       turns: this.turns.filter(({ n }) => n > afterTurn - this.int(0, 1)),
       wakes: [...this.wakes].flatMap(([id, { event, to, settled }]) => (settled > 0 ? [] : [{ id, event, to }])),
+      taken: [...this.wakes].flatMap(([id, { to, settled }]) =>
+        to === 'session' && settled === 0 && this.int(0, 9) === 0 ? [id] : [],
+      ),
       bill: {
         spent: { tokens: this.spent().tokens, microUsd: 2 * this.spent().tokens },
         held: { tokens: 0, microUsd: 0 },

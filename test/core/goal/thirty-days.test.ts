@@ -60,7 +60,8 @@ class Month {
       case 'look': {
         const turns = this.#turns.filter(({ n }) => n > step.afterTurn);
         const bill = { spent: { tokens: 100 * this.#turns.length, microUsd: 0 }, held: { tokens: 0, microUsd: 0 } };
-        this.hear({ kind: 'looked', upTo: step.upTo, turns, bill, wakes: this.#wakes, begun: 0, withdrawn: null });
+        const came = { turns, bill, wakes: this.#wakes, taken: [] };
+        this.hear({ kind: 'looked', upTo: step.upTo, ...came, begun: 0, withdrawn: null });
         return;
       }
       case 'direct':

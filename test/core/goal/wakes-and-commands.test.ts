@@ -165,6 +165,28 @@ describe('an event that was reported to the session', () => {
   });
 });
 
+describe('an event that a call of the session has taken', () => {
+  const ci = { on: 'event', event: 'ci', untilMs: null } as const;
+  const waits = (from: GoalState, taken: readonly string[]) =>
+    after(
+      from,
+      { ...looked([turn(1, { claim: { kind: 'waiting', awaited: ci } })]), taken },
+      { kind: 'checked', outcome: 'none', evidence: '', verdict: null },
+    );
+
+  it('does not end a wait for the next one', () => {
+    const state = waits(quiet(after(running(), cameTo('session', 'ci'))), ['w0']);
+    expect([nameOf(state.status), told(state)]).toEqual(['waiting(event)', ['w0 superseded: taken_by_call']]);
+    expect(state.pendingWakes).toEqual([]);
+  });
+
+  it('is settled once, also where a look brings it for the first time, or once more', () => {
+    const both = { ...cameTo('session', 'ci'), taken: ['w0'] };
+    const state = after(running(), both, both);
+    expect([told(state), state.pendingWakes]).toEqual([['w0 superseded: taken_by_call'], []]);
+  });
+});
+
 describe('commands', () => {
   it('pause stops the next round, resume begins it with fresh brakes and the money that is left', () => {
     const spent = ended({ end: end('ABORTED', 'lost') });

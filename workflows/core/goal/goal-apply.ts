@@ -5,7 +5,19 @@ import type { EndedTurn, GoalBill, GoalEvent, GoalUsage } from './goal-event.ts'
 import { goalLimitReached, heldOf } from './goal-limits.ts';
 import { type CameWake, type Doing, type GoalState, isFinal } from './goal-state.ts';
 import { beginJudging, checked, doubted, gated, isJudgedAgain, judged } from './judging.ts';
-import { doing, due, lent, lentNoMore, moving, noticed, remembered, waking, withFact, woken } from './moving.ts';
+import {
+  doing,
+  due,
+  lent,
+  lentNoMore,
+  moving,
+  noticed,
+  remembered,
+  settled,
+  waking,
+  withFact,
+  woken,
+} from './moving.ts';
 
 /** The goal after what it has heard. Looks at nothing else; says nothing twice. */
 export function applyGoal(before: GoalState, event: GoalEvent): GoalState {
@@ -38,11 +50,13 @@ export function applyGoal(before: GoalState, event: GoalEvent): GoalState {
 
 function looked(
   state: GoalState,
-  { upTo, turns, bill, wakes, begun, withdrawn }: GoalEvent & { readonly kind: 'looked' },
+  { upTo, turns, bill, wakes, taken, begun, withdrawn }: GoalEvent & { readonly kind: 'looked' },
 ): GoalState {
-  const counted = turns.reduce(turnEnded, { ...billed(state, bill), looked: upTo });
+  const told = taken.reduce(wakeTaken, { ...billed(state, bill), looked: upTo });
+  const counted = turns.reduce(turnEnded, told);
   const after = begunBefore(returned(counted), begun);
-  return wakes.reduce(wakeCame, withdrawn === null ? after : directiveWithdrawn(after, withdrawn));
+  const isLeft = ({ id }: CameWake) => !taken.includes(id);
+  return wakes.filter(isLeft).reduce(wakeCame, withdrawn === null ? after : directiveWithdrawn(after, withdrawn));
 }
 
 /** An engine that forgot the goal has forgotten the round, too, that it had queued. */
@@ -180,10 +194,20 @@ function activeAgain(state: GoalState, cause: Parameters<typeof waking>[1]): Goa
   return state.status.kind === 'active' ? state : waking(state, cause, 'runtime');
 }
 
+/** A look that began before it was settled brings it once more. */
+function isSettled({ facts }: GoalState, wake: string): boolean {
+  return facts.some((fact) => fact.kind === 'wake_settled' && fact.wake === wake);
+}
+
+/** The model has it already, as the result of its call: it must not end a later wait for the next one. */
+function wakeTaken(state: GoalState, id: string): GoalState {
+  if (isSettled(state, id)) return state;
+  const pendingWakes = state.pendingWakes.filter((each) => each.id !== id);
+  return settled({ ...state, pendingWakes }, { id }, 'superseded', 'taken_by_call');
+}
+
 function wakeCame(state: GoalState, wake: CameWake): GoalState {
-  // A look that began before it was settled brings it once more.
-  const isSettled = state.facts.some((fact) => fact.kind === 'wake_settled' && fact.wake === wake.id);
-  if (isSettled || state.pendingWakes.some(({ id }) => id === wake.id)) return state;
+  if (isSettled(state, wake.id) || state.pendingWakes.some(({ id }) => id === wake.id)) return state;
   return state.status.kind === 'active' ? remembered(state, wake) : woken(state, wake);
 }
 

@@ -70,6 +70,8 @@ export type GoalEvent = { readonly atMs: number } & (
       readonly turns: readonly EndedTurn[];
       readonly bill: GoalBill;
       readonly wakes: readonly CameWake[];
+      /** Wakes whose event a call of the session has taken. */
+      readonly taken: readonly string[];
       /** The newest round whose directive was queued, by the store's own count. */
       readonly begun: number;
       /** The round whose directive somebody took out of the queue. */

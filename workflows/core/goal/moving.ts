@@ -133,9 +133,9 @@ function standingFor(state: GoalState, { id, event }: CameWake): GoalState {
   return covered.reduce((now, each) => settled(now, each, 'superseded', id), rest);
 }
 
-function settled(
+export function settled(
   state: GoalState,
-  { id: wake }: CameWake,
+  { id: wake }: Pick<CameWake, 'id'>,
   outcome: 'fired' | 'recorded' | 'superseded',
   why: string,
 ): GoalState {
