@@ -222,7 +222,7 @@ describe.concurrent('a goal', () => {
   });
 });
 
-describe.concurrent('an order while a check runs', () => {
+describe.concurrent('an order while a turn is judged', () => {
   const check = { command: 'echo $$ >> begun; test -e go || exec sleep 300', timeoutSeconds: 600 };
   const begunIn = (workspace: string) => {
     const path = join(workspace, 'begun');
@@ -230,7 +230,7 @@ describe.concurrent('an order while a check runs', () => {
   };
   const isGone = (pid: string | undefined) => !existsSync(`/proc/${pid}`);
 
-  it('pauses the goal at once and leaves nothing running; a resume judges that turn again', async () => {
+  it('pauses the goal and leaves no check running; a resume judges that turn again', async () => {
     const made = await begin('paused in a check', { agent: counting }, { checks: [check] });
     const [pid] = await until('the check runs', async () => {
       const pids = begunIn(made.workspace);
@@ -246,7 +246,28 @@ describe.concurrent('an order while a check runs', () => {
     expect([begunIn(made.workspace).length, (await roundsOf(at, made.id)).length]).toEqual([2, 1]);
   });
 
-  it('cancels the goal at once and leaves nothing running', async () => {
+  it('cuts the judge as well, who is asked again after a resume', async () => {
+    const stop = hold();
+    let asked = 0;
+    const made = await begin('paused in the judge', {
+      ...complete,
+      agent: counting,
+      judge: () => {
+        asked += 1;
+        return asked === 1 ? paced(verdict('continue', { gap: 'x' }), { hold: stop }) : verdict('candidate_complete');
+      },
+    });
+    await stop.reached;
+    await runs.orderGoal(TENANT, made.id, { kind: 'pause', by: 'a' });
+    await goalIs(at, made.id, 'paused(user)', 10_000);
+    await runs.orderGoal(TENANT, made.id, { kind: 'resume', by: 'a' });
+    await goalIs(at, made.id, 'complete');
+    stop.release();
+    expect(await foundOf(at, made)).toEqual(['judge candidate_complete', 'sceptic approve', 'stop_gate pass']);
+    expect([asked, (await roundsOf(at, made.id)).length]).toEqual([2, 1]);
+  });
+
+  it('cancels the goal and leaves no check running', async () => {
     const made = await begin('cancelled in a check', { agent: counting }, { checks: [check] });
     const [pid] = await until('the check runs', async () => {
       const pids = begunIn(made.workspace);
