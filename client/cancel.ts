@@ -8,6 +8,7 @@ import { storeCancel } from '../activities/store/cancels.ts';
 import { cancel, session } from '../activities/store/schema.ts';
 import { EngineAway, onStore } from './faults.ts';
 import { type OrderDeps, orderGoal } from './goal-orders.ts';
+import { refuseBadId } from './own-id.ts';
 import { type FoundJob, findJob } from './read-jobs.ts';
 
 export interface CancelJob {
@@ -25,12 +26,13 @@ const GIVE_UP_AFTER_MS = 10_000;
 
 type CancelDeps = OrderDeps;
 
-/** Null where the tenant has no such job. Throws EngineAway or StoreAway. */
+/** Null where the tenant has no such job. Throws BadId, EngineAway or StoreAway. */
 export async function cancelJob(
   deps: CancelDeps,
   at: { readonly tenant: string; readonly job: string },
   request: CancelJob,
 ): Promise<CancelledJob | null> {
+  refuseBadId(request.id);
   const id = request.id ?? newId('can');
   const giveUpAt = Date.now() + GIVE_UP_AFTER_MS;
   for (;;) {

@@ -9,6 +9,7 @@ import { insertSession } from '../activities/store/intake.ts';
 import { session, type StoredAgent } from '../activities/store/schema.ts';
 import { onStore } from './faults.ts';
 import type { CreatedGoal, GoalDeps, NewGoalRequest } from './new-goal.ts';
+import { refuseBadId } from './own-id.ts';
 import { findJob } from './read-jobs.ts';
 import { createRecurring } from './recurring.ts';
 import { scheduleFault } from './schedule-spec.ts';
@@ -16,6 +17,7 @@ import { scheduleFault } from './schedule-spec.ts';
 /** Stores the goal, and its session where it needs one, then tells the engine. */
 export async function createGoal(deps: GoalDeps, request: NewGoalRequest): Promise<CreatedGoal> {
   const { tenant, key, by: _, ...body } = request;
+  refuseBadId(key);
   const fingerprint = contentHash(body);
   const id = `goal_${sha256('goal', tenant, key).slice(0, 32)}`;
   const { schedule } = request;

@@ -21,6 +21,11 @@ export class BadPosition extends Error {
   override readonly name = 'BadPosition';
 }
 
+/** An id of the caller's own that the store could not keep. */
+export class BadId extends Error {
+  override readonly name = 'BadId';
+}
+
 /** Runs a piece of work on the store; an outage comes out as StoreAway, everything else as it is. */
 export async function onStore<T>(work: () => Promise<T>): Promise<T> {
   try {

@@ -20,6 +20,7 @@ import type { GoalBudget } from '../workflows/core/goal/goal-state.ts';
 import { onStore } from './faults.ts';
 import { goalOf } from './goals.ts';
 import type { GoalDeps } from './new-goal.ts';
+import { refuseBadId } from './own-id.ts';
 import { changeTemplate, templateOf, type TemplateRow } from './recurring.ts';
 
 export interface OrderDeps extends Pick<GoalDeps, 'db' | 'engine'> {
@@ -50,6 +51,7 @@ export async function orderGoal(
   at: { readonly tenant: string; readonly goal: string },
   order: GoalOrder,
 ): Promise<OrderAnswer | null> {
+  refuseBadId(order.id);
   const { db } = deps;
   const row = await onStore(() => goalOf(db, at));
   const template = row ? null : await onStore(() => templateOf(db, at));
@@ -138,6 +140,7 @@ export async function wakeGoal(
   at: { readonly tenant: string; readonly goal: string },
   { id: key = newId('wk'), event, by }: WakeRequest,
 ): Promise<WokenGoal | 'recurring' | null> {
+  refuseBadId(key);
   const row = await onStore(() => goalOf(db, at));
   if (!row) return (await onStore(() => templateOf(db, at))) ? 'recurring' : null;
   const stored = await onStore(() => storeWake(db, { goal: row.id, key, source: 'api', event: event ?? null, by }));

@@ -2,7 +2,7 @@ export type { ApprovalAnswered, ApprovalReply, OpenApproval } from './approvals.
 export type { CancelJob, CancelledJob } from './cancel.ts';
 export type { CostReport, UsageSum } from './cost.ts';
 export type { EngineState } from './engine.ts';
-export { BadPosition, EngineAway, SessionClosed, StoreAway } from './faults.ts';
+export { BadId, BadPosition, EngineAway, SessionClosed, StoreAway } from './faults.ts';
 export type { FollowRequest, RunEvent } from './follow.ts';
 export type { GoalOrder, OrderAnswer, WakeRequest, WokenGoal } from './goal-orders.ts';
 export type { Goal, GoalWithWakes } from './goals.ts';

@@ -15,6 +15,7 @@ import type { EndReason } from '../workflows/core/ends.ts';
 import type { InputClass, InputKind, InputStatus } from '../workflows/core/inputs.ts';
 import type { ClientEngine } from './engine.ts';
 import { BadPosition, onStore } from './faults.ts';
+import { refuseBadId } from './own-id.ts';
 import { PAGE } from './read-jobs.ts';
 import { sessionOf } from './session-of.ts';
 
@@ -98,7 +99,7 @@ export interface InputPage {
 
 /** What one can do with the input queue of a session. Another tenant's id looks like an unknown one: null. */
 export interface InputRuns {
-  /** Says something to a session, or to that of a job. Throws EngineAway or StoreAway; repeating under an id is safe. */
+  /** Says something to a session, or to that of a job. Throws BadId, EngineAway or StoreAway; repeating under an id is safe. */
   send(tenant: string, sessionOrJob: string, prompt: NewPrompt): Promise<Sent | null>;
   /** Oldest first. Throws BadPosition for a cursor that is none. */
   inputs(tenant: string, sessionOrJob: string, request?: InputList): Promise<InputPage | null>;
@@ -150,6 +151,7 @@ async function send(
   at: { readonly tenant: string; readonly of: string },
   { text, mode: kind = 'prompt', id, by }: NewPrompt,
 ): Promise<Sent | null> {
+  refuseBadId(id);
   const session = await onStore(() => sessionOf(db, at));
   if (session === null) return null;
   // A sender's own id names something in this session only.

@@ -3,6 +3,7 @@ import { storeOutsideEvent } from '../activities/store/outside-events.ts';
 import { closedBy } from '../activities/store/session-life.ts';
 import { type ApprovalDeps, tellAnswer } from './approvals.ts';
 import { onStore, SessionClosed } from './faults.ts';
+import { refuseBadId } from './own-id.ts';
 import { sessionOf } from './session-of.ts';
 
 /** Something that happened outside, for whoever waits for it by its name. */
@@ -27,13 +28,14 @@ export interface ReportedEvent {
 
 /**
  * Delivers an event to every open wait for its name; `of` is a session or a job of it. Null: there is no such thing.
- * Throws SessionClosed.
+ * Throws BadId and SessionClosed.
  */
 export async function reportEvent(
   deps: ApprovalDeps,
   at: { readonly tenant: string; readonly of: string },
   event: OutsideEvent,
 ): Promise<ReportedEvent | null> {
+  refuseBadId(event.id);
   const session = await onStore(() => sessionOf(deps.db, at));
   if (session === null) return null;
   const closed = await onStore(() => closedBy(deps.db, session));

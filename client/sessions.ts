@@ -13,6 +13,7 @@ import {
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { onStore } from './faults.ts';
 import { type MessageList, type MessagePage, readMessages } from './messages.ts';
+import { refuseBadId } from './own-id.ts';
 import { PAGE } from './read-jobs.ts';
 import { sessionOf } from './session-of.ts';
 
@@ -80,7 +81,7 @@ export interface SessionRuns {
   session(tenant: string, sessionOrJob: string): Promise<Session | null>;
   /** The transcript, newest message first: what a head may be. */
   messages(tenant: string, sessionOrJob: string, request?: MessageList): Promise<MessagePage | null>;
-  /** A new session with the same past up to a message, in the same workspace. */
+  /** A new session with the same past up to a message, in the same workspace. Throws BadId. */
   fork(tenant: string, session: string, request: ForkSession): Promise<SessionForked | null>;
   /** Another head; nothing is deleted, and the world is not rewound. */
   rewind(tenant: string, session: string, request: RewindSession): Promise<SessionRewound | null>;
@@ -99,8 +100,10 @@ export function sessionRuns(db: Db): SessionRuns {
     sessions: (tenant, request = {}) => onStore(() => listSessions(db, tenant, request)),
     session: (tenant, of) => onStore(() => findSession(db, tenant, of)),
     messages: (tenant, of, request = {}) => onStore(() => readMessages(db, { tenant, of }, request)),
-    fork: async (tenant, id, request) =>
-      known(await onStore(() => forkSession(db, { tenant, session: id, ...request }))),
+    async fork(tenant, id, request) {
+      refuseBadId(request.id);
+      return known(await onStore(() => forkSession(db, { tenant, session: id, ...request })));
+    },
     async rewind(
       tenant,
       id,

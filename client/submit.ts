@@ -5,6 +5,7 @@ import { goalIdOf, markDispatched, storeJob, type SubmitResult, type Workspace }
 import { job, type StoredAgent } from '../activities/store/schema.ts';
 import type { ClientEngine } from './engine.ts';
 import { onStore } from './faults.ts';
+import { refuseBadId } from './own-id.ts';
 import { type GoalWish, type JudgeCheck, planGoal } from '../activities/store/goal-plan.ts';
 
 /** What a submitter may name; the config fills it. */
@@ -68,6 +69,7 @@ interface SubmitDeps {
  * StoreAway: the row may be there, repeating is safe, and the sweeper tells the engine in any case.
  */
 export async function submitJob(deps: SubmitDeps, submission: Submission): Promise<Submitted> {
+  refuseBadId(submission.key);
   const stored = await onStore(() => store(deps, submission));
   switch (stored.kind) {
     case 'key_used_for_another_body':

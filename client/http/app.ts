@@ -3,7 +3,7 @@ import type { ErrorHandler, MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
 import type { Logger } from 'pino';
-import { BadPosition, EngineAway, SessionClosed, StoreAway } from '../faults.ts';
+import { BadId, BadPosition, EngineAway, SessionClosed, StoreAway } from '../faults.ts';
 import type { Runs } from '../runs.ts';
 import { addApprovalRoutes } from './approvals.ts';
 import { addGoalRoutes } from './goals.ts';
@@ -109,6 +109,7 @@ function toProblem(log: AppOptions['log']): ErrorHandler {
     if (error instanceof EngineAway) return problem('engine-away', error.message);
     if (error instanceof StoreAway) return problem('store-away', error.message);
     if (error instanceof SessionClosed) return problem(CLOSED[error.why], error.message);
+    if (error instanceof BadId) return problem('bad-body', error.message);
     if (error instanceof BadPosition) return problem('bad-position', error.message);
     if (error instanceof HTTPException && error.res) return error.res;
     if (error instanceof HTTPException && error.status === 400) {

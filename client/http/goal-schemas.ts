@@ -1,8 +1,9 @@
 import { z } from '@hono/zod-openapi';
 import { GOAL_BOUNDS } from '../../activities/store/goal-plan.ts';
+import { OwnId } from './parts.ts';
 
 const by = z.string().min(1).max(200).optional().openapi({ description: 'Who asks; `api` if left out.' });
-const id = z.string().min(1).max(200).optional().openapi({ description: 'The same id again is the same request.' });
+const id = OwnId.openapi({ description: 'The same id again is the same request.' });
 const objective = z
   .string()
   .max(GOAL_BOUNDS.objectiveChars)

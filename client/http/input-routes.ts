@@ -1,14 +1,9 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import { MODES } from '../inputs.ts';
-import { BAD_BODY, body, By, Cursor, json, Limit, problems, Why } from './parts.ts';
+import { BAD_BODY, body, By, Cursor, json, Limit, OwnId, problems, Why } from './parts.ts';
 import { SessionPath } from './schemas.ts';
 
-const Id = z
-  .string()
-  .min(1)
-  .max(200)
-  .optional()
-  .openapi({ description: 'Your own id: the same one again is the same.' });
+const Id = OwnId.openapi({ description: 'Your own id: the same one again is the same.' });
 const Text = z
   .string()
   .max(1_000_000)

@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi';
 import { JOB_STATES } from '../job.ts';
 import { GoalWishSchema } from './goal-schemas.ts';
 import { PAGE } from '../read-jobs.ts';
+import { OwnId } from './parts.ts';
 
 const USAGE = {
   inputTokens: z.number(),
@@ -134,7 +135,7 @@ export const SubmittedSchema = z
 
 export const CancelBody = z
   .strictObject({
-    id: z.string().min(1).max(200).optional().openapi({ description: 'The same id again is the same request.' }),
+    id: OwnId.openapi({ description: 'The same id again is the same request.' }),
     by: z.string().min(1).max(200).optional().openapi({ description: 'Who asks; `api` if left out.' }),
     why: z.string().max(2_000).optional(),
   })
@@ -278,7 +279,7 @@ export const EventPath = z.object({
 
 export const ReportBody = z
   .strictObject({
-    id: z.string().min(1).max(200).optional().openapi({ description: 'The same id again is the same event.' }),
+    id: OwnId.openapi({ description: 'The same id again is the same event.' }),
     text: z.string().max(100_000).optional().openapi({ description: 'What the agent is told of it.' }),
     by: z.string().min(1).max(200).optional().openapi({ description: 'Who reports; `api` if left out.' }),
   })

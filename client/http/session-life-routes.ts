@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi';
-import { BAD_BODY, body, By, Cursor, json, Limit, problems, Why } from './parts.ts';
+import { BAD_BODY, body, By, Cursor, json, Limit, OwnId, problems, Why } from './parts.ts';
 import { SessionPath } from './schemas.ts';
 
 const Title = z.string().max(500);
@@ -61,7 +61,7 @@ const ForkBody = z
       .optional()
       .openapi({ description: `${HASH} Its head if left out.` }),
     title: Title.optional(),
-    id: z.string().min(1).max(200).optional().openapi({ description: 'The same id again is the same fork.' }),
+    id: OwnId.openapi({ description: 'The same id again is the same fork.' }),
     by: By,
   })
   .openapi('ForkSession');
