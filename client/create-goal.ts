@@ -1,17 +1,19 @@
 import { and, eq } from 'drizzle-orm';
-import type { Db } from '../activities/store/database.ts';
+import type { Db, Tx } from '../activities/store/database.ts';
 import { agentOf } from '../activities/store/definitions.ts';
 import { planGoal } from '../activities/store/goal-plan.ts';
+import { isOver } from '../activities/store/firings.ts';
 import { findGoal, type GoalRow, type NewGoal, storeGoal } from '../activities/store/goals.ts';
 import { contentHash, sha256 } from '../activities/store/hash.ts';
 import { newId } from '../activities/store/ids.ts';
 import { insertSession } from '../activities/store/intake.ts';
-import { session, type StoredAgent } from '../activities/store/schema.ts';
+import { type GoalSchedule, session, type StoredAgent } from '../activities/store/schema.ts';
+import type { WakeArgs } from '../workflows/messages.ts';
 import { onStore } from './faults.ts';
-import type { CreatedGoal, GoalDeps, NewGoalRequest } from './new-goal.ts';
+import type { CreatedGoal, GoalDeps, Identity, NewGoalRequest } from './new-goal.ts';
 import { refuseBadId } from './own-id.ts';
 import { findJob } from './read-jobs.ts';
-import { createRecurring } from './recurring.ts';
+import { isTemplate, oneAtATime, storeRecurring } from './recurring.ts';
 import { scheduleFault } from './schedule-spec.ts';
 
 /** Stores the goal, and its session where it needs one, then tells the engine. */
@@ -23,18 +25,34 @@ export async function createGoal(deps: GoalDeps, request: NewGoalRequest): Promi
   const { schedule } = request;
   const fault = schedule ? scheduleFault(schedule) : null;
   if (fault !== null) return { kind: 'refused', why: fault };
-  if (schedule && request.session === undefined)
-    return await createRecurring(deps, { ...request, schedule }, { id, fingerprint });
-  const created = await onStore(async () => {
-    const before = await findGoal(deps.db, id);
-    if (before) return asKnown(before, fingerprint);
-    return await storeNew(deps, request, { id, fingerprint });
-  });
+  const own = { id, fingerprint };
+  const isRecurring = schedule !== undefined && request.session === undefined;
+  const created = await onStore(async () =>
+    isRecurring ? await storeRecurring(deps, { ...request, schedule }, own) : await storeOne(deps, request, own),
+  );
   if (created.kind !== 'accepted') return created;
   // Before the goal begins: its end takes the Schedule away.
-  if (schedule) await deps.engine.schedule({ target: 'goal', id }, schedule);
-  await deps.engine.lookGoal(created.goal);
+  if (schedule) await scheduleIt(deps, { target: isRecurring ? 'template' : 'goal', id }, schedule);
+  if (!isRecurring) await deps.engine.lookGoal(id);
   return created;
+}
+
+/** What has ended, be it meanwhile, fires no more. */
+async function scheduleIt({ db, engine }: GoalDeps, args: WakeArgs, schedule: GoalSchedule): Promise<void> {
+  if (await onStore(() => isOver(db, args))) return;
+  await engine.schedule(args, schedule);
+  if (await onStore(() => isOver(db, args))) await engine.changeSchedule(args.id, 'cancel');
+}
+
+async function storeOne(deps: GoalDeps, request: NewGoalRequest, own: Identity): Promise<CreatedGoal> {
+  const { tenant, session: named } = request;
+  const owner = named === undefined ? null : await sessionOf(deps.db, tenant, named);
+  return await oneAtATime(deps.db, own.id, async (tx) => {
+    const before = await findGoal(tx, own.id);
+    if (before) return asKnown(before, own.fingerprint);
+    if (await isTemplate(tx, own.id)) return { kind: 'conflict', goal: own.id };
+    return await storeNew(deps, tx, { ...request, owner }, own);
+  });
 }
 
 function asKnown(row: GoalRow, fingerprint: string): CreatedGoal {
@@ -42,38 +60,35 @@ function asKnown(row: GoalRow, fingerprint: string): CreatedGoal {
   return { kind: 'accepted', goal: row.id, session: row.session, isNew: false };
 }
 
-interface Identity {
-  readonly id: string;
-  readonly fingerprint: string;
-}
-
-async function storeNew(deps: GoalDeps, request: NewGoalRequest, own: Identity): Promise<CreatedGoal> {
-  const { db } = deps;
-  const { tenant, objective, by } = request;
-  const owner = request.session === undefined ? null : await sessionOf(db, tenant, request.session);
+async function storeNew(
+  deps: GoalDeps,
+  tx: Tx,
+  request: NewGoalRequest & { readonly owner: Owner | null },
+  own: Identity,
+): Promise<CreatedGoal> {
+  const { tenant, objective, by, owner } = request;
   if (request.session !== undefined && !owner) return { kind: 'unknown_session' };
   // A session keeps the agent that it began with.
-  const agent = owner ? await agentOf(db, owner.agent) : deps.catalogue.agent(request.agent);
+  const agent = owner ? await agentOf(tx, owner.agent) : deps.catalogue.agent(request.agent);
   if (!agent) return { kind: 'unknown_agent', asked: request.agent ?? '', known: deps.catalogue.names };
   const planned = planGoal(agent, request, deps.catalogue.toolCheck);
   if (planned.kind === 'refused') return planned;
   const common = { ...own, ...planned.goal, tenant, objective, by };
-  if (!owner) return await storeWithSession(deps, { ...request, agent }, common);
-  return answerOf(await storeGoal(db, { ...common, session: owner.id }), own.id, owner.id);
+  if (!owner) return await storeWithSession(deps.catalogue, tx, { ...request, agent }, common);
+  return answerOf(await storeGoal(tx, { ...common, session: owner.id }), own.id, owner.id);
 }
 
 async function storeWithSession(
-  { db, catalogue }: GoalDeps,
+  catalogue: GoalDeps['catalogue'],
+  tx: Tx,
   { tenant, agent, workspace }: Omit<NewGoalRequest, 'agent'> & { readonly agent: StoredAgent },
   common: Omit<NewGoal, 'session'>,
 ): Promise<CreatedGoal> {
   const found = catalogue.workspace(workspace, common.id);
   if (!found.ok) return { kind: 'refused', why: found.why };
   const owner = newId('ses');
-  return await db.transaction(async (tx) => {
-    await insertSession(tx, { id: owner, tenant, agent, workspace: found.workspace, title: null });
-    return answerOf(await storeGoal(tx, { ...common, session: owner }), common.id, owner);
-  });
+  await insertSession(tx, { id: owner, tenant, agent, workspace: found.workspace, title: null });
+  return answerOf(await storeGoal(tx, { ...common, session: owner }), common.id, owner);
 }
 
 function answerOf(stored: Awaited<ReturnType<typeof storeGoal>>, id: string, owner: string): CreatedGoal {

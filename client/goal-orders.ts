@@ -61,12 +61,31 @@ export async function orderGoal(
   if (command.kind === 'refused') return command;
   // A goal that is over takes no further command, and says again what it said to those before.
   const over = row?.isFinal ? row.status : template?.endedAt ? 'cancelled' : null;
-  if (over !== null && !(await onStore(() => isKnownCommand(db, command.stored))))
+  if (over !== null && !(await onStore(() => isKnownCommand(db, command.stored)))) {
+    await repeatSchedule(deps.engine, ordered, order.kind);
     return { kind: 'final', status: over };
+  }
   const stored = await onStore(() => storeGoalCommand(db, command.stored));
   if (stored.kind === 'conflict') return stored;
-  if (stored.answer !== null) return { kind: 'done', status: stored.answer };
+  if (stored.answer !== null) {
+    await repeatSchedule(deps.engine, ordered, order.kind);
+    return { kind: 'done', status: stored.answer };
+  }
   return row ? await orderOne(deps, row, command) : await orderRecurring(deps, ordered.id, command);
+}
+
+/**
+ * The engine may have been away when it was told first. An end of a goal of its own takes its Schedule away by itself,
+ * and a recurring one may have been paused again since it was resumed.
+ */
+async function repeatSchedule(
+  engine: OrderDeps['engine'],
+  ordered: GoalRow | TemplateRow,
+  kind: GoalOrder['kind'],
+): Promise<void> {
+  const isOne = 'state' in ordered;
+  if (isOne && kind === 'resume' && !ordered.isFinal) await engine.changeSchedule(ordered.id, kind);
+  if (!isOne && kind === 'cancel') await engine.changeSchedule(ordered.id, kind);
 }
 
 /** A command as it is stored, and the budget that it comes to. */
@@ -118,10 +137,11 @@ async function orderOne({ db, engine }: OrderDeps, row: GoalRow, { stored, budge
 async function orderRecurring({ db, engine }: OrderDeps, id: string, ordered: Ordered): Promise<OrderAnswer> {
   const { kind, id: command } = ordered.stored;
   const status = await onStore(() => changeTemplate(db, id, { ...ordered.stored, budget: ordered.budget }));
-  if (status === null) return { kind: 'final', status: 'cancelled' };
+  if (status === null && kind !== 'cancel') return { kind: 'final', status: 'cancelled' };
   if (kind !== 'edit') await engine.changeSchedule(id, kind);
-  await onStore(() => keepAnswer(db, id, command, status));
-  return { kind: 'done', status };
+  const answer = status ?? 'cancelled';
+  await onStore(() => keepAnswer(db, id, command, answer));
+  return { kind: 'done', status: answer };
 }
 
 export interface WakeRequest {

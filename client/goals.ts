@@ -10,8 +10,12 @@ import { type ShownCommand, shownCommands } from './shown-commands.ts';
 /** Ids are ours: whatever else stands in a request names nothing. A recurring goal's round reads `<template>/<time>`. */
 const ID = /^goal_[0-9a-z]{1,64}(\/[\d:.TZ-]{10,40})?$/;
 
+export function isGoalId(id: string): boolean {
+  return ID.test(id);
+}
+
 export async function goalOf(db: Db, at: { readonly tenant: string; readonly goal: string }): Promise<GoalRow | null> {
-  if (!ID.test(at.goal)) return null;
+  if (!isGoalId(at.goal)) return null;
   const row = await findGoal(db, at.goal);
   return row?.tenant === at.tenant ? row : null;
 }

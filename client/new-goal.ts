@@ -24,6 +24,12 @@ export interface NewGoalRequest extends GoalWish {
   readonly by: string;
 }
 
+/** Who a goal is: the same key is the same id, and the same body the same fingerprint. */
+export interface Identity {
+  readonly id: string;
+  readonly fingerprint: string;
+}
+
 export type CreatedGoal =
   /** `session`: null for a recurring one, each of whose rounds has one of its own. */
   | { readonly kind: 'accepted'; readonly goal: string; readonly session: string | null; readonly isNew: boolean }

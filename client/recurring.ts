@@ -1,7 +1,8 @@
 import { and, asc, desc, eq, isNull, sql } from 'drizzle-orm';
-import type { Db } from '../activities/store/database.ts';
+import type { Db, Tx } from '../activities/store/database.ts';
 import type { NewGoalCommand } from '../activities/store/goal-commands.ts';
-import { contentHash, storable } from '../activities/store/hash.ts';
+import { findGoal } from '../activities/store/goals.ts';
+import { contentHash, storable, storableDeep } from '../activities/store/hash.ts';
 import {
   agent as agents,
   type FiringOutcome,
@@ -10,24 +11,37 @@ import {
   type GoalSchedule,
   goalTemplate,
 } from '../activities/store/schema.ts';
-import { onStore } from './faults.ts';
-import type { CreatedGoal, GoalDeps, NewGoalRequest } from './new-goal.ts';
+import { isGoalId } from './goals.ts';
+import type { CreatedGoal, GoalDeps, Identity, NewGoalRequest } from './new-goal.ts';
 import { type ShownCommand, shownCommands } from './shown-commands.ts';
 import { planGoal } from '../activities/store/goal-plan.ts';
 import type { GoalBudget } from '../workflows/core/goal/goal-state.ts';
 
 export type TemplateRow = typeof goalTemplate.$inferSelect;
 
-/** Stores a recurring goal, then has the engine fire; each firing begins a goal of its own with fresh budgets. */
-export async function createRecurring(
-  { db, engine, catalogue }: GoalDeps,
+/** Whoever uses the same key at once waits, and finds what the first has made of it. */
+export async function oneAtATime<T>(db: Db, id: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return await db.transaction(async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${id}, 0))`);
+    return await work(tx);
+  });
+}
+
+export async function isTemplate(tx: Tx, id: string): Promise<boolean> {
+  return (await tx.$count(goalTemplate, eq(goalTemplate.id, id))) > 0;
+}
+
+/** Stores a recurring goal; each of its firings begins a goal of its own with fresh budgets. */
+export async function storeRecurring(
+  { db, catalogue }: GoalDeps,
   request: NewGoalRequest & { readonly schedule: GoalSchedule },
-  own: { readonly id: string; readonly fingerprint: string },
+  own: Identity,
 ): Promise<CreatedGoal> {
-  const created = await onStore(async (): Promise<CreatedGoal> => {
-    const [before] = await db.select().from(goalTemplate).where(eq(goalTemplate.id, own.id));
+  return await oneAtATime(db, own.id, async (tx): Promise<CreatedGoal> => {
+    const [before] = await tx.select().from(goalTemplate).where(eq(goalTemplate.id, own.id));
     if (before && before.fingerprint !== own.fingerprint) return { kind: 'conflict', goal: own.id };
     if (before) return { kind: 'accepted', goal: own.id, session: null, isNew: false };
+    if (await findGoal(tx, own.id)) return { kind: 'conflict', goal: own.id };
     const pinned = catalogue.agent(request.agent);
     if (!pinned) return { kind: 'unknown_agent', asked: request.agent ?? '', known: catalogue.names };
     const planned = planGoal(pinned, request, catalogue.toolCheck);
@@ -35,22 +49,21 @@ export async function createRecurring(
     const found = catalogue.workspace(request.workspace, own.id);
     if (!found.ok) return { kind: 'refused', why: found.why };
     const hash = contentHash(pinned);
-    await db.insert(agents).values({ hash, name: pinned.name, definition: pinned }).onConflictDoNothing();
+    await tx.insert(agents).values({ hash, name: pinned.name, definition: pinned }).onConflictDoNothing();
     const { kind, path, queue } = found.workspace;
     const { tenant, objective, schedule, by } = request;
     const where = { workspaceKind: kind, workspacePath: path, workspaceQueue: queue };
     const row = { ...own, ...planned.goal, ...where, tenant, objective, schedule, agent: hash, createdBy: by };
-    await db.insert(goalTemplate).values(row).onConflictDoNothing();
+    await tx.insert(goalTemplate).values(storableDeep(row));
     return { kind: 'accepted', goal: own.id, session: null, isNew: true };
   });
-  if (created.kind === 'accepted') await engine.schedule({ target: 'template', id: own.id }, request.schedule);
-  return created;
 }
 
 export async function templateOf(
   db: Db,
   at: { readonly tenant: string; readonly goal: string },
 ): Promise<TemplateRow | null> {
+  if (!isGoalId(at.goal)) return null;
   const [row] = await db.select().from(goalTemplate).where(eq(goalTemplate.id, at.goal));
   return row?.tenant === at.tenant ? row : null;
 }
@@ -73,7 +86,7 @@ export async function changeTemplate(
         budget: { ...row.budget, ...budget },
         schedule: paused === undefined ? schedule : { ...schedule, paused },
         ...(objective === undefined ? {} : { objective: storable(objective) }),
-        ...(checks === null ? {} : { checks }),
+        ...(checks === null ? {} : { checks: storableDeep(checks) }),
         ...(kind === 'cancel' ? { endedAt: sql`clock_timestamp()` } : {}),
       })
       .where(isOpen);

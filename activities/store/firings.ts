@@ -1,9 +1,10 @@
-import { and, desc, eq, gte, ne, sql } from 'drizzle-orm';
+import { and, desc, eq, gte, isNotNull, ne, sql } from 'drizzle-orm';
 import type { Db, Tx } from './database.ts';
 import { agentOf } from './definitions.ts';
 import { storeGoal } from './goals.ts';
 import { newId } from './ids.ts';
 import { insertSession } from './intake.ts';
+import type { WakeArgs } from '../../workflows/messages.ts';
 import { type FiringOutcome, goal, goalFiring, goalTemplate, wake } from './schema.ts';
 import { storeWake } from './wakes.ts';
 
@@ -82,6 +83,15 @@ async function begin(tx: Tx, template: typeof goalTemplate.$inferSelect, slot: D
 
 export function roundOf(template: string, slot: Date): string {
   return `${template}/${slot.toISOString().replace('.000Z', 'Z')}`;
+}
+
+/** Nothing is to fire for it any more: the goal, or the recurring one, has come to its end. */
+export async function isOver(db: Db, { target, id }: WakeArgs): Promise<boolean> {
+  const ended =
+    target === 'template'
+      ? db.$count(goalTemplate, and(eq(goalTemplate.id, id), isNotNull(goalTemplate.endedAt)))
+      : db.$count(goal, and(eq(goal.id, id), eq(goal.isFinal, true)));
+  return (await ended) > 0;
 }
 
 /** The same for a goal that is only woken: one that fell due before an earlier one was handled is covered by it. */

@@ -1,7 +1,13 @@
+import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { goal, goalTemplate } from '../../activities/store/schema.ts';
 import { createApp } from '../../client/http/app.ts';
-import { BadId, type Runs } from '../../client/index.ts';
-import { seedJob, storeOnly } from './seed.ts';
+import { createGoal } from '../../client/create-goal.ts';
+import type { ClientEngine } from '../../client/engine.ts';
+import { type GoalOrder, orderGoal } from '../../client/goal-orders.ts';
+import { BadId, EngineAway, type NewGoalRequest, type Runs } from '../../client/index.ts';
+import { changeTemplate } from '../../client/recurring.ts';
+import { CATALOGUE, seedJob, storeOnly } from './seed.ts';
 
 let at: Awaited<ReturnType<typeof storeOnly>>;
 beforeAll(async () => {
@@ -66,5 +72,178 @@ describe('an id that the store could not keep', () => {
     const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' };
     const response = await createApp(runs).request('/v1/goals/goal_1/wake', request);
     expect([response.status, await response.json()]).toEqual([422, expect.objectContaining({ detail: 'No.' })]);
+  });
+});
+
+/** The Schedules of an engine that may be away. */
+class Schedules {
+  readonly made = new Map<string, 'fires' | 'paused'>();
+  isAway = false;
+  whenMade = (_: string): Promise<unknown> => Promise.resolve();
+
+  readonly engine = {
+    lookGoal: () => this.#answer(null),
+    commandGoal: () => this.#answer('active'),
+    schedule: async ({ id }: { id: string }, { paused }: { paused?: boolean }) => {
+      await this.#answer(null);
+      this.made.set(id, paused ? 'paused' : 'fires');
+      await this.whenMade(id);
+    },
+    changeSchedule: async (id: string, change: string) => {
+      await this.#answer(null);
+      const isThere = this.made.has(id);
+      if (change === 'cancel') this.made.delete(id);
+      else if (isThere) this.made.set(id, change === 'pause' ? 'paused' : 'fires');
+      return isThere;
+    },
+  } as unknown as ClientEngine;
+
+  #answer<T>(answer: T): Promise<T> {
+    return this.isAway ? Promise.reject(new EngineAway()) : Promise.resolve(answer);
+  }
+}
+
+function nightly() {
+  const schedules = new Schedules();
+  const deps = { db: at.database.db, engine: schedules.engine, catalogue: CATALOGUE };
+  const request: NewGoalRequest = {
+    tenant: 'default',
+    key: crypto.randomUUID(),
+    objective: 'each night',
+    schedule: { cron: '0 3 * * *' },
+    by,
+  };
+  const create = async (change: Partial<NewGoalRequest> = {}) => await createGoal(deps, { ...request, ...change });
+  const order = (id: string, given: Omit<GoalOrder, 'by'>) =>
+    orderGoal(deps, { tenant: 'default', goal: id }, { by, ...given });
+  const begin = async (change: Partial<NewGoalRequest> = {}) => {
+    const created = await create(change);
+    if (created.kind !== 'accepted') throw new Error(created.kind);
+    return created.goal;
+  };
+  return { schedules, create, begin, order };
+}
+
+describe('a recurring goal that is cancelled while the engine is away', () => {
+  test.each(['c', 'another'])('fires no more once the cancel is repeated as %s', async (repeat) => {
+    const { schedules, begin, order } = nightly();
+    const id = await begin();
+    schedules.isAway = true;
+    await expect(order(id, { kind: 'cancel', id: 'c' })).rejects.toBeInstanceOf(EngineAway);
+    schedules.isAway = false;
+    expect(schedules.made.get(id)).toBe('fires');
+    const answer = await order(id, { kind: 'cancel', id: repeat });
+    expect(answer).toEqual({ kind: repeat === 'c' ? 'done' : 'final', status: 'cancelled' });
+    expect(schedules.made.size).toBe(0);
+    expect(await order(id, { kind: 'resume' })).toEqual({ kind: 'final', status: 'cancelled' });
+  });
+
+  test('fires no more where its creation is repeated', async () => {
+    const { schedules, begin, create, order } = nightly();
+    const id = await begin();
+    expect(await order(id, { kind: 'cancel' })).toEqual({ kind: 'done', status: 'cancelled' });
+    expect(await create()).toEqual({ kind: 'accepted', goal: id, session: null, isNew: false });
+    expect(schedules.made.size).toBe(0);
+  });
+
+  test('fires no more where it is cancelled while it is being created', async () => {
+    const { schedules, create } = nightly();
+    schedules.whenMade = (id) =>
+      changeTemplate(at.database.db, id, { goal: id, id: 'c', kind: 'cancel', by, why: null });
+    await create();
+    expect(schedules.made.size).toBe(0);
+  });
+});
+
+test('a goal that is over is not woken by a Schedule again where its creation is repeated', async () => {
+  const { schedules, begin } = nightly();
+  const { session } = await seedJob(at.database);
+  const id = await begin({ session });
+  expect(schedules.made.get(id)).toBe('fires');
+  schedules.made.clear();
+  await at.database.db.update(goal).set({ isFinal: true }).where(eq(goal.id, id));
+  expect(await begin({ session })).toBe(id);
+  expect(schedules.made.size).toBe(0);
+});
+
+test('a resume of a goal has its Schedule go on, also by a repeat', async () => {
+  const { schedules, begin, order } = nightly();
+  const { session } = await seedJob(at.database);
+  const id = await begin({ session, schedule: { everySeconds: 60, paused: true } });
+  const resume = { kind: 'resume', id: 'r' } as const;
+  expect(await order(id, resume)).toEqual({ kind: 'done', status: 'active' });
+  schedules.made.set(id, 'paused');
+  expect(await order(id, resume)).toEqual({ kind: 'done', status: 'active' });
+  expect(schedules.made.get(id)).toBe('fires');
+});
+
+describe('the same key with and without a schedule', () => {
+  test.each<[string, Partial<NewGoalRequest>, Partial<NewGoalRequest>]>([
+    ['first with', {}, { schedule: undefined }],
+    ['first without', { schedule: undefined }, {}],
+  ])('is a conflict: %s', async (_, first, second) => {
+    const { schedules, begin, create } = nightly();
+    const id = await begin(first);
+    const before = new Map(schedules.made);
+    expect(await create(second)).toEqual({ kind: 'conflict', goal: id });
+    expect(schedules.made).toEqual(before);
+  });
+
+  test('at once is one goal, and conflicts', async () => {
+    const { create } = nightly();
+    const answers = await Promise.all([
+      create(),
+      create({ schedule: undefined }),
+      create(),
+      create({ objective: 'x' }),
+    ]);
+    const accepted = answers.filter(({ kind }) => kind === 'accepted');
+    const [one] = accepted;
+    if (one?.kind !== 'accepted') throw new Error('none');
+    const { db } = at.database;
+    const rows = await Promise.all([
+      db.$count(goal, eq(goal.id, one.goal)),
+      db.$count(goalTemplate, eq(goalTemplate.id, one.goal)),
+    ]);
+    expect(rows.toSorted()).toEqual([0, 1]);
+    expect(answers.filter(({ kind }) => kind === 'conflict').length).toBe(4 - accepted.length);
+  });
+});
+
+describe('text that the store could not keep', () => {
+  test('is kept as near as it can be, for a recurring goal too', async () => {
+    const { begin, order } = nightly();
+    const checks = ['echo \0', { tool: 'look', arguments: { 'a\ud800': '\0' } }];
+    const id = await begin({ objective: 'each\0 night', checks, by: 'p\ud800' });
+    const shown = await at.runs.recurring('default', id);
+    expect(shown).toMatchObject({
+      objective: 'each\ufffd night',
+      checks: [{ command: 'echo \ufffd' }, { tool: 'look', arguments: { 'a\ufffd': '\ufffd' } }],
+    });
+    const edited = { kind: 'edit', objective: 'x\0', checks: ['true \ud800'] } as const;
+    expect(await order(id, edited)).toEqual({ kind: 'done', status: 'active' });
+    expect(await at.runs.recurring('default', id)).toMatchObject({
+      objective: 'x\ufffd',
+      checks: [{ command: 'true \ufffd' }],
+    });
+  });
+
+  test.each(['\0', 'goal_\0', 'goal_\ud800'])('names no goal: %j', async (id) => {
+    const verbs: readonly Promise<unknown>[] = [
+      at.runs.goal('default', id),
+      at.runs.recurring('default', id),
+      at.runs.orderGoal('default', id, { kind: 'pause', by }),
+      at.runs.wakeGoal('default', id, { by }),
+      at.runs.why('default', id),
+    ];
+    expect(await Promise.all(verbs)).toEqual(verbs.map(() => null));
+  });
+
+  test('may stand in an event', async () => {
+    const { session } = await seedJob(at.database);
+    const event = { id: 'e', name: 'c\0i', text: 'gr\ud800een', by: 'p\0at' };
+    const told = { id: 'e', waits: 0, goal: null };
+    expect(await at.runs.report('default', session, event)).toEqual({ ...told, isNew: true });
+    expect(await at.runs.report('default', session, event)).toEqual({ ...told, isNew: false });
   });
 });

@@ -23,7 +23,7 @@ const AGENT: StoredAgent = {
   limits: DEFAULT_LIMITS,
 };
 
-const CATALOGUE: Catalogue = {
+export const CATALOGUE: Catalogue = {
   names: [AGENT.name],
   agent: (name) => (name === undefined || name === AGENT.name ? AGENT : null),
   outputSchema: usableSchema,

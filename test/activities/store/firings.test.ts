@@ -1,6 +1,8 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fireTemplate, roundOf, wakeBySchedule } from '../../../activities/store/firings.ts';
+import type { Deps } from '../../../activities/deps.ts';
+import { fireWake } from '../../../activities/goal/fire-wake.ts';
+import { fireTemplate, isOver, roundOf, wakeBySchedule } from '../../../activities/store/firings.ts';
 import { findGoal } from '../../../activities/store/goals.ts';
 import { contentHash } from '../../../activities/store/hash.ts';
 import { goal, goalFiring, goalTemplate, wake } from '../../../activities/store/schema.ts';
@@ -62,6 +64,26 @@ describe('firings', () => {
     await at.db.update(goalTemplate).set({ endedAt: new Date() }).where(eq(goalTemplate.id, template));
     expect(await fireTemplate(at.db, template, slot(1))).toBeNull();
     expect(await firings(template)).toEqual([['cancelled', null]]);
+  });
+
+  test('are over with the recurring goal, and with the goal that they wake', async () => {
+    const template = { target: 'template', id: await seedTemplate() } as const;
+    const woken = { target: 'goal', id: (await seedGoal()).goal } as const;
+    expect([await isOver(at.db, template), await isOver(at.db, woken)]).toEqual([false, false]);
+    await at.db.update(goalTemplate).set({ endedAt: new Date() }).where(eq(goalTemplate.id, template.id));
+    await at.db.update(goal).set({ isFinal: true }).where(eq(goal.id, woken.id));
+    expect([await isOver(at.db, template), await isOver(at.db, woken)]).toEqual([true, true]);
+    // One more firing takes a Schedule away that was left behind.
+    const ended: string[] = [];
+    const engine = {
+      lookGoal: () => Promise.resolve(),
+      endSchedule: (id: string) => Promise.resolve(void ended.push(id)),
+    };
+    const deps = { database: { db: at.db }, engine } as unknown as Deps;
+    await fireWake(deps, { ...template, slotMs: slot(1).getTime() });
+    await fireWake(deps, { ...woken, slotMs: slot(1).getTime() });
+    await fireWake(deps, { target: 'template', id: await seedTemplate(), slotMs: slot(1).getTime() });
+    expect(ended).toEqual([template.id, woken.id]);
   });
 
   test('one that comes while the goal before it is open is skipped, and the next one after its end begins', async () => {
