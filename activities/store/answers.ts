@@ -92,7 +92,7 @@ function closedBy({ isArchived, isOver }: Wait): 'archived' | 'agent_ended' | nu
 /** The turn before its session before the approval, as the turn's own activities and the session's look lock them. */
 async function lockWait(tx: Tx, id: string): Promise<Wait | null> {
   const { rows: owners } = await tx.execute<{ session: string }>(sql`
-    select t.session from pawl.turn t join pawl.approval a on a.turn = t.id where a.id = ${id} for share of t`);
+    select t.session from pawl.turn t join pawl.approval a on a.turn = t.id where a.id = ${storable(id)} for share of t`);
   const [owner] = owners;
   if (!owner) return null;
   await lockSession(tx, owner.session);

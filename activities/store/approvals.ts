@@ -154,7 +154,7 @@ export async function writeAnswer(
 ): Promise<void> {
   await tx
     .update(approval)
-    .set({ answer, answeredBy: by, answeredAt: sql`clock_timestamp()`, ...more })
+    .set({ answer, answeredBy: by === null ? null : storable(by), answeredAt: sql`clock_timestamp()`, ...more })
     .where(eq(approval.id, id));
 }
 

@@ -1,6 +1,7 @@
 import { and, eq, ne, type SQL, sql } from 'drizzle-orm';
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
+import { storable } from './hash.ts';
 import { newId } from './ids.ts';
 import { session } from './schema.ts';
 
@@ -18,7 +19,7 @@ export async function setPlan(
   { tenant, session: id, plan, by }: SetPlan,
 ): Promise<'set' | 'as_it_was' | 'unknown'> {
   return await db.transaction(async (tx) => {
-    const own = and(eq(session.id, id), eq(session.tenant, tenant));
+    const own = and(eq(session.id, storable(id)), eq(session.tenant, tenant));
     await setBelow(tx, own, plan);
     const changed = await tx
       .update(session)
