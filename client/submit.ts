@@ -146,13 +146,16 @@ const MICRO = 1_000_000;
 /** The agent with the budget of this submission; a budget that could not be kept is refused. */
 function withBudget(agent: StoredAgent, maxUsd: number | undefined): Budgeted {
   if (maxUsd === undefined) return { kind: 'agent', agent };
+  const maxMicroUsd = Math.round(maxUsd * MICRO);
+  // `NaN` and `Infinity` would be kept as null, which is no limit.
+  if (!Number.isSafeInteger(maxMicroUsd) || maxMicroUsd <= 0)
+    return { kind: 'budget_refused', why: `A maxUsd of ${maxUsd} can't be kept: give a number above 0.` };
   const { name, model, fallback, prices, limits } = agent;
   const unpriced = [model, ...(fallback ? [fallback.model] : [])].find((each) => !prices?.[each]);
   if (unpriced !== undefined) {
     const why = `No price of ${unpriced} is known, so a budget in USD could not be kept: give agent ${name} prices in the config, or leave maxUsd out.`;
     return { kind: 'budget_refused', why };
   }
-  const maxMicroUsd = Math.round(maxUsd * MICRO);
   if (limits.maxMicroUsd !== null && maxMicroUsd > limits.maxMicroUsd) {
     const why = `Agent ${name} may spend ${limits.maxMicroUsd / MICRO} USD a turn: ask for no more, or raise its maxUsd in the config.`;
     return { kind: 'budget_refused', why };

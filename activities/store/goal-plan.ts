@@ -116,15 +116,29 @@ function faultOfChecks(agent: StoredAgent, checks: readonly GoalCheck[], judgeCh
   return null;
 }
 
-function faultOfBudget(judged: Judged, { turns, tokens, usd }: BudgetWish): string | null {
+function faultOfBudget(judged: Judged, budget: BudgetWish): string | null {
+  const { turns, tokens, usd, hours } = budget;
+  const kept = changedBudget(budget);
   for (const [name, value] of Object.entries({ turns, tokens })) {
-    if (value !== undefined && !(Number.isInteger(value) && value > 0))
+    if (value !== undefined && !isCounted(value))
       return `A budget of ${value} ${name} can't be kept: give a whole number above 0.`;
+  }
+  for (const [name, value, counted] of [
+    ['USD', usd, kept.microUsd],
+    ['hours', hours, kept.runningMs],
+  ] as const) {
+    if (value !== undefined && !isCounted(counted))
+      return `A budget of ${value} ${name} can't be kept: give a number above 0, or leave it out.`;
   }
   const { agent } = judged;
   const unpriced = usd === undefined ? undefined : modelsOf(judged).find((model) => !agent.prices?.[model]);
   if (unpriced === undefined) return null;
   return `No price of ${unpriced} is known, so a budget in USD could not be kept: give agent ${agent.name} prices in the config, or leave it out.`;
+}
+
+/** As a budget is kept: `NaN` and `Infinity` would come back as null, which is no limit. */
+function isCounted(value: number | null | undefined): boolean {
+  return Number.isSafeInteger(value) && Number(value) > 0;
 }
 
 function modelsOf({ agent, judge }: Judged): readonly string[] {

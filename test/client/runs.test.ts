@@ -29,6 +29,12 @@ describe('submit while the engine is away', () => {
     [{ agent: 'nobody' }, { kind: 'unknown_agent', asked: 'nobody', known: ['tester'] }],
     // A budget that nobody could keep.
     [{ maxUsd: 1 }, { kind: 'budget_refused', why: expect.stringContaining('No price of none is known') }],
+    // JSON has no such numbers: they would come back as no limit.
+    [{ maxUsd: NaN }, { kind: 'budget_refused', why: "A maxUsd of NaN can't be kept: give a number above 0." }],
+    [
+      { maxUsd: Infinity },
+      { kind: 'budget_refused', why: "A maxUsd of Infinity can't be kept: give a number above 0." },
+    ],
     [{ workspace: '../etc' }, { kind: 'workspace_refused', why: expect.stringContaining('outside') }],
   ])('refuses %j before anything is stored', async (wish, refusal) => {
     expect(await at.runs.submit({ tenant: 'default', key: JSON.stringify(wish), text: 'x', ...wish })).toEqual(refusal);

@@ -55,6 +55,12 @@ describe('a wish', () => {
     [{ checks: Array.from({ length: 11 }, () => 'x') }, 'A goal may have 10 checks: put several into one script.'],
     [{ sceptics: 6 }, 'A goal may have 1 to 5 sceptics.'],
     [{ budget: { turns: 2.5 } }, "A budget of 2.5 turns can't be kept: give a whole number above 0."],
+    [{ budget: { tokens: Infinity } }, "A budget of Infinity tokens can't be kept: give a whole number above 0."],
+    [{ budget: { hours: NaN } }, "A budget of NaN hours can't be kept: give a number above 0, or leave it out."],
+    [{ budget: { hours: 0 } }, "A budget of 0 hours can't be kept: give a number above 0, or leave it out."],
+    [{ budget: { usd: Infinity } }, "A budget of Infinity USD can't be kept: give a number above 0, or leave it out."],
+    [{ budget: { usd: 1e300 } }, "A budget of 1e+300 USD can't be kept: give a number above 0, or leave it out."],
+    [{ budget: { usd: -1 } }, "A budget of -1 USD can't be kept: give a number above 0, or leave it out."],
     [
       { budget: { usd: 1 } },
       'No price of m is known, so a budget in USD could not be kept: give agent tester prices in the config, or leave it out.',
