@@ -1,22 +1,27 @@
 import { sql } from 'drizzle-orm';
 import type { GoalBill } from '../../workflows/core/goal/goal-event.ts';
-import type { Db } from './database.ts';
+import type { Db, Tx } from './database.ts';
 
 type Sums = Record<'tokens' | 'microUsd' | 'heldTokens' | 'heldMicroUsd', string>;
+
+interface BilledAt {
+  readonly session: string;
+  readonly sinceTurn: number;
+  /** The input of a turn that is not to be on it. */
+  readonly besides?: string | null;
+}
 
 /**
  * What a goal has cost: the requests of its session's turns after that number and of who judged them, as a turn's
  * budget counts them, and sub-agents by what they are charged once they have ended. What those that still run were
  * lent is held back, so that it comes on the bill once.
  */
-export async function billOfGoal(
-  db: Db,
-  { session, sinceTurn }: { readonly session: string; readonly sinceTurn: number },
-): Promise<GoalBill> {
+export async function billOfGoal(db: Db | Tx, { session, sinceTurn, besides = null }: BilledAt): Promise<GoalBill> {
   const { rows } = await db.execute<Sums>(sql`
-    with own as (select id from pawl.turn where session = ${session} and n > ${sinceTurn}),
+    with own as (select id from pawl.turn where session = ${session} and n > ${sinceTurn}
+      and input is distinct from ${besides}),
     requests as (
-      select coalesce(sum(input_tokens - cached_tokens + output_tokens), 0) as tokens,
+      select coalesce(sum(input_tokens - coalesce(cached_tokens, 0) + output_tokens), 0) as tokens,
         coalesce(sum(cost_micro_usd), 0) + coalesce(sum(greatest(0, worst_micro_usd - coalesce(cost_micro_usd, 0)))
           filter (where not complete), 0) as micro_usd
       from pawl.usage where turn in (select id from own)),

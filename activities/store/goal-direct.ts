@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, notInArray, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, isNull, notInArray, or, sql } from 'drizzle-orm';
 import { BACKGROUND } from '../../workflows/core/inputs.ts';
 import type { RoundLimits } from '../../workflows/core/goal/goal-limits.ts';
 import type { Db, Tx } from './database.ts';
@@ -54,7 +54,10 @@ async function isActive(tx: Tx, id: string): Promise<boolean> {
 
 /** A turn runs, or has ended and what it spent is not in the limits. */
 async function isBusy(tx: Tx, owner: string, afterTurn: number): Promise<boolean> {
-  const uncounted = await tx.$count(turn, and(eq(turn.session, owner), gt(turn.n, afterTurn)));
+  const uncounted = await tx.$count(
+    turn,
+    and(eq(turn.session, owner), or(gt(turn.n, afterTurn), isNull(turn.endedAt))),
+  );
   if (uncounted > 0) return true;
   // After a person's cancel background results wait for the next turn, so they keep none back.
   const waiting = and(eq(input.session, owner), eq(input.status, 'queued'), notInArray(input.kind, [...BACKGROUND]));

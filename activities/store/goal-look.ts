@@ -6,8 +6,8 @@ import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db } from './database.ts';
 import { billOfGoal } from './goal-bill.ts';
 import { sha256 } from './hash.ts';
-import { approval, call, effect, goal, goalRound, input, outbox, turn, wake } from './schema.ts';
-import { billOf } from './turn-bill.ts';
+import { runningMsOf } from './running-ms.ts';
+import { approval, call, effect, goalRound, input, outbox, turn, wake } from './schema.ts';
 
 /** An ended turn of the goal's session; the claim and the reply still lie in the store. */
 export type EndedRow = Omit<EndedTurn, 'reply' | 'claim'> & {
@@ -66,7 +66,6 @@ async function endedTurns(db: Db, id: string, session: string, afterTurn: number
   if (ids.length === 0) return [];
   const [acted, waiting, claims] = await Promise.all([actedIn(db, ids), waitingIn(db, ids), claimsIn(db, ids)]);
   return rows.map(({ turn: row, round }) => {
-    const { runningMs } = billOf(row);
     return {
       turn: row.id,
       n: row.n,
@@ -74,7 +73,7 @@ async function endedTurns(db: Db, id: string, session: string, afterTurn: number
       end: { reason: row.endReason, detail: row.endDetail, decidedBy: row.endDecidedBy } as EndedTurn['end'],
       waitsFor: waiting.has(row.id) ? openWait(row) : null,
       limit: row.endDetail === 'budget' ? limitOf(row.endSignal) : null,
-      runningMs,
+      runningMs: runningMsOf(row),
       acted: acted.has(row.id),
       head: row.head,
       claimed: claims.get(row.id) ?? null,
@@ -143,7 +142,6 @@ async function newestRound(db: Db, id: string): Promise<Pick<GoalLook, 'begun' |
     .select({ round: goalRound.round, status: input.status })
     .from(goalRound)
     .innerJoin(input, eq(input.id, goalRound.input))
-    .innerJoin(goal, eq(goal.id, goalRound.goal))
     .where(eq(goalRound.goal, id))
     .orderBy(desc(goalRound.round))
     .limit(1);

@@ -1,10 +1,12 @@
 import { and, eq, gt, ne } from 'drizzle-orm';
 import { least, type Limits } from '../../workflows/core/policy.ts';
-import type { RoundLimits } from '../../workflows/core/goal/goal-limits.ts';
+import { leftOf, type RoundLimits, UNSPENT } from '../../workflows/core/goal/goal-limits.ts';
+import type { GoalState } from '../../workflows/core/goal/goal-state.ts';
 import type { TurnRules } from '../../workflows/core/turn-rules.ts';
 import type { Tx } from './database.ts';
+import { billOfGoal } from './goal-bill.ts';
 import { goal, goalRound, input, job, outbox, turn } from './schema.ts';
-import { billOf, type TurnBill } from './turn-bill.ts';
+import { runningMsOf } from './running-ms.ts';
 
 /** What a goal makes of a turn of its session; null where the session has none that is open. */
 export interface GoalOfTurn {
@@ -36,26 +38,39 @@ export function rulesWith(rules: TurnRules, found: GoalOfTurn | null): TurnRules
 /** A round may use what is left of the goal's budget, and no turn more than its agent may. */
 export async function limitsWith(tx: Tx, limits: Limits, directive: string): Promise<Limits> {
   const [round] = await tx
-    .select({ limits: goalRound.limits, queuedAt: goalRound.createdAt, session: input.session })
+    .select({ limits: goalRound.limits, queuedAt: goalRound.createdAt, session: input.session, state: goal.state })
     .from(goalRound)
+    .innerJoin(goal, eq(goal.id, goalRound.goal))
     .innerJoin(input, eq(input.id, goalRound.input))
     .where(eq(goalRound.input, directive));
   if (!round) return limits;
+  return narrowed(narrowed(limits, round.limits), await leftNow(tx, { ...round, directive }));
+}
+
+/**
+ * People go before a directive that is queued, and sub-agents go on meanwhile: what both have spent, or were lent, is
+ * not left any more.
+ */
+async function leftNow(
+  tx: Tx,
+  { limits, queuedAt, session, state, directive }: QueuedRound & { readonly directive: string },
+): Promise<RoundLimits> {
   const between = await tx
     .select()
     .from(turn)
-    .where(and(eq(turn.session, round.session), ne(turn.input, directive), gt(turn.endedAt, round.queuedAt)));
-  return narrowed(limits, between.map(billOf).reduce(without, round.limits));
+    .where(and(eq(turn.session, session), ne(turn.input, directive), gt(turn.endedAt, queuedAt)));
+  const { budget, sinceTurn } = state;
+  const { spent, held } = await billOfGoal(tx, { session, sinceTurn, besides: directive });
+  const runningMs = between.reduce((sum, ended) => sum + runningMsOf(ended), 0);
+  const left = leftOf({ budget, spent: { ...UNSPENT.spent, ...spent }, held });
+  return { ...left, maxRunningMs: Math.max(0, limits.maxRunningMs - runningMs) };
 }
 
-/** People go before a directive that is queued, and what they have spent is not left any more. */
-function without(left: RoundLimits, { tokens, microUsd, runningMs }: TurnBill): RoundLimits {
-  const { maxTokens, maxMicroUsd, maxRunningMs } = left;
-  return {
-    maxTokens: Math.max(0, maxTokens - tokens),
-    maxMicroUsd: maxMicroUsd === null ? null : Math.max(0, maxMicroUsd - microUsd),
-    maxRunningMs: Math.max(0, maxRunningMs - runningMs),
-  };
+interface QueuedRound {
+  readonly limits: RoundLimits;
+  readonly queuedAt: Date;
+  readonly session: string;
+  readonly state: GoalState;
 }
 
 function narrowed(limits: Limits, round: RoundLimits): Limits {

@@ -1,4 +1,4 @@
-import { and, desc, eq, isNotNull, sql } from 'drizzle-orm';
+import { and, desc, eq, sql } from 'drizzle-orm';
 import { isFinal, type GoalBudget, type GoalState } from '../../workflows/core/goal/goal-state.ts';
 import { leftOf, UNSPENT } from '../../workflows/core/goal/goal-limits.ts';
 import { nameOf } from '../../workflows/core/goal/moving.ts';
@@ -31,7 +31,7 @@ export async function storeGoal(db: Db | Tx, request: NewGoal): Promise<'stored'
   const { id, tenant, session: owner, objective, checks, judge, fingerprint } = request;
   const { budget, sceptics, by, template = null, firstRound } = request;
   const first = firstRound ? { firstRound } : {};
-  const state = openGoal({ budget, sceptics, atMs: Date.now(), ...first, ...(await newestEnded(db, owner)) });
+  const state = openGoal({ budget, sceptics, atMs: Date.now(), ...first, ...(await newestTurn(db, owner)) });
   const asked = { id, tenant, session: owner, objective, checks, judge, fingerprint, template, createdBy: by };
   const row = { ...asked, status: nameOf(state.status), state };
   try {
@@ -47,11 +47,12 @@ export async function storeGoal(db: Db | Tx, request: NewGoal): Promise<'stored'
   }
 }
 
-async function newestEnded(db: Db | Tx, id: string): Promise<{ afterTurn?: { n: number; turn: string } }> {
+/** Also one that still runs: whatever ends it, it is not this goal's. */
+async function newestTurn(db: Db | Tx, id: string): Promise<{ afterTurn?: { n: number; turn: string } }> {
   const [last] = await db
     .select({ n: turn.n, turn: turn.id })
     .from(turn)
-    .where(and(eq(turn.session, id), isNotNull(turn.endedAt)))
+    .where(eq(turn.session, id))
     .orderBy(desc(turn.n))
     .limit(1);
   return last ? { afterTurn: last } : {};

@@ -23,7 +23,7 @@ import { leftOf, UNSPENT } from '../../../workflows/core/goal/goal-limits.ts';
 import type { GoalFact } from '../../../workflows/core/goal/goal-state.ts';
 import { DEFAULT_LIMITS } from '../../../workflows/core/policy.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
-import { COMPLETED, end } from './ending.ts';
+import { CANCELLED, COMPLETED, end } from './ending.ts';
 import { BUDGET, seedGoal as seedGoalIn } from './seed-goals.ts';
 import { atOnce, id, journal, next, seedJob, seedTurn, send } from './seed.ts';
 
@@ -49,6 +49,28 @@ async function seedTurnOf(owner: string, spent: Partial<typeof usage.$inferInser
   await at.db.insert(usage).values({ ...request, outputCapTokens: 100, ...closed, ...spent });
   await end(at.db, opened, COMPLETED, { runningMs: 10_000 });
   return opened;
+}
+
+/** A sub-agent of a turn, which has been lent 400 tokens and 40 micro-USD. */
+async function seedAgentOf(parent: { readonly session: string; readonly turn: string; readonly input: string }) {
+  const asked = id('call');
+  const call = { key: asked, turn: parent.turn, assistant: id('a'), ordinal: 0, step: 0, providerCallId: 'c' };
+  const made = { tool: 'spawn_agent', effect: 'none', arguments: '{}', argumentsHash: 'h' } as const;
+  await at.db.insert(calls).values({ ...call, ...made });
+  const child = (await seedJob(at.db)).session;
+  await at.db.insert(subAgent).values({
+    session: child,
+    parent: parent.session,
+    n: 1,
+    call: asked,
+    turn: parent.turn,
+    origin: parent.input,
+    name: 'small',
+    mode: 'background',
+    leaseTokens: 400,
+    leaseMicroUsd: 40,
+  });
+  return child;
 }
 
 const holdSession = (owner: string) => sql`select 1 from pawl.session where id = ${owner} for update`;
@@ -212,23 +234,7 @@ describe('the bill', () => {
     const own = await seedGoal();
     await direct(own);
     const turn = await seedTurn(at.db, own.session);
-    const asked = id('call');
-    const call = { key: asked, turn: turn.turn, assistant: 'a', ordinal: 0, step: 0, providerCallId: 'c' };
-    const made = { tool: 'spawn_agent', effect: 'none', arguments: '{}', argumentsHash: 'h' } as const;
-    await at.db.insert(calls).values({ ...call, ...made });
-    const child = (await seedJob(at.db)).session;
-    await at.db.insert(subAgent).values({
-      session: child,
-      parent: own.session,
-      n: 1,
-      call: asked,
-      turn: turn.turn,
-      origin: turn.input,
-      name: 'small',
-      mode: 'background',
-      leaseTokens: 400,
-      leaseMicroUsd: 40,
-    });
+    const child = await seedAgentOf({ ...own, ...turn });
     const inner = await seedTurn(at.db, child);
     await requestOf(inner.turn, child);
     // The turn that started it is over, and its end knows nothing of what comes.
@@ -240,6 +246,32 @@ describe('the bill', () => {
       [87, 90, 0, 0],
       { spent: { tokens: 87, microUsd: 90 }, held: { tokens: 0, microUsd: 0 } },
     ]);
+  });
+});
+
+describe('what is left for a round', () => {
+  const limitsOf = async (owner: string) => {
+    const step = await next(at.db, owner);
+    if (step.kind !== 'start') throw new Error(step.kind);
+    const { maxTokens, maxMicroUsd } = step.turn.limits;
+    return [maxTokens, maxMicroUsd];
+  };
+
+  test.each<[string, Partial<typeof subAgent.$inferInsert>, unknown]>([
+    ['runs with what it was lent', {}, [600, 360]],
+    ['has ended', { endedAt: new Date(), chargedTokens: 87, chargedMicroUsd: 90 }, [913, 310]],
+  ])('is without what a sub-agent of a turn before it has: it %s', async (_, ended, expected) => {
+    const own = await seedGoal();
+    await direct(own);
+    await send(at.db, own.session, 'prompt');
+    const before = await seedTurn(at.db, own.session);
+    const child = await seedAgentOf({ ...own, ...before });
+    await end(at.db, before, COMPLETED);
+    await at.db
+      .update(subAgent)
+      .set({ n: 1, ...ended })
+      .where(eq(subAgent.session, child));
+    expect(await limitsOf(own.session)).toEqual(expected);
   });
 });
 
@@ -363,6 +395,23 @@ describe('what is told of a goal', () => {
     const verdict = { key: id('v'), ...own, turn: 't', source: 'judge', found: 'continue', text: 'x' } as const;
     expect(await keepVerdict(at.db, { ...verdict, told: { kind: 'one' } })).toEqual({ kind: 'one' });
     expect(await keepVerdict(at.db, { ...verdict, told: { kind: 'two' } })).toEqual({ kind: 'one' });
+  });
+
+  // The turn of a goal that was cancelled may still run: its end would have paused the one after it.
+  test('a goal begins behind the turn that runs when it is created, and waits for its end', async () => {
+    const { session: owner } = await seedGoal();
+    await at.db.update(goal).set({ isFinal: true }).where(eq(goal.session, owner));
+    await send(at.db, owner, 'prompt');
+    const running = await seedTurn(at.db, owner);
+    const next = { id: id('goal'), tenant: 'default', session: owner, objective: 'x', checks: [], judge: {} };
+    await storeGoal(at.db, { ...next, budget: BUDGET, sceptics: 1, by: null, fingerprint: 'f' });
+    const { state } = (await findGoal(at.db, next.id))!;
+    expect([state.sinceTurn, state.seenTurn]).toEqual([1, { n: 1, turn: running.turn }]);
+    const own = { goal: next.id, session: owner };
+    expect(await direct(own, 1, 1)).toBe('busy');
+    await end(at.db, running, CANCELLED);
+    expect((await look(own, 1)).turns).toEqual([]);
+    expect(await direct(own, 1, 1)).toBe('queued');
   });
 
   test('a session has one goal that is open', async () => {
