@@ -5,18 +5,19 @@ import { planGoal } from '../activities/store/goal-plan.ts';
 import { isOver } from '../activities/store/firings.ts';
 import { findGoal, type GoalRow, type NewGoal, storeGoal } from '../activities/store/goals.ts';
 import { contentHash, sha256 } from '../activities/store/hash.ts';
+import { closedBy } from '../activities/store/session-life.ts';
 import { newId } from '../activities/store/ids.ts';
 import { insertSession } from '../activities/store/intake.ts';
 import { type GoalSchedule, session, type StoredAgent } from '../activities/store/schema.ts';
 import type { WakeArgs } from '../workflows/messages.ts';
-import { onStore } from './faults.ts';
+import { onStore, SessionClosed } from './faults.ts';
 import type { CreatedGoal, GoalDeps, Identity, NewGoalRequest } from './new-goal.ts';
 import { refuseBadId } from './own-id.ts';
 import { findJob } from './read-jobs.ts';
 import { isTemplate, oneAtATime, storeRecurring } from './recurring.ts';
 import { scheduleFault } from './schedule-spec.ts';
 
-/** Stores the goal, and its session where it needs one, then tells the engine. */
+/** Stores the goal, and its session where it needs one, then tells the engine. Throws BadId and SessionClosed. */
 export async function createGoal(deps: GoalDeps, request: NewGoalRequest): Promise<CreatedGoal> {
   const { tenant, key, by: _, ...body } = request;
   refuseBadId(key);
@@ -67,6 +68,7 @@ async function storeNew(
   own: Identity,
 ): Promise<CreatedGoal> {
   const { tenant, objective, by, owner } = request;
+  if (owner) await refuseClosed(tx, owner.id);
   if (request.session !== undefined && !owner) return { kind: 'unknown_session' };
   // A session keeps the agent that it began with.
   const agent = owner ? await agentOf(tx, owner.agent) : deps.catalogue.agent(request.agent);
@@ -76,6 +78,13 @@ async function storeNew(
   const common = { ...own, ...planned.goal, tenant, objective, by };
   if (!owner) return await storeWithSession(deps.catalogue, tx, { ...request, agent }, common);
   return answerOf(await storeGoal(tx, { ...common, session: owner.id }), own.id, owner.id);
+}
+
+/** While the lock is held nobody archives it. */
+async function refuseClosed(tx: Tx, id: string): Promise<void> {
+  await tx.select({ id: session.id }).from(session).where(eq(session.id, id)).for('share');
+  const why = await closedBy(tx, id);
+  if (why !== null) throw new SessionClosed(why);
 }
 
 async function storeWithSession(

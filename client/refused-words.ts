@@ -35,7 +35,10 @@ function takenWords({ status, turn, by }: RefusedInput & { kind: 'taken' }): str
 }
 
 /** Why a session can't be rewound or archived now. */
-export function busyWords(busy: Extract<SessionRewound | SessionArchived, { kind: 'busy' | 'waiting' }>): string {
+export function busyWords(
+  busy: Extract<SessionRewound | SessionArchived, { kind: 'busy' | 'waiting' | 'goal_open' }>,
+): string {
+  if (busy.kind === 'goal_open') return `Goal ${busy.goal} works in it and is not final: cancel the goal first.`;
   if (busy.kind === 'busy') return `Turn ${busy.turn} is open: wait for its end, or cancel it first.`;
   const wait = busy.inputs === 1 ? '1 input waits' : `${busy.inputs} inputs wait`;
   return `${wait} in its queue: let a turn have them, or withdraw them first.`;

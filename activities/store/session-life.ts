@@ -6,6 +6,7 @@ import { effectLines, effectsBeyond, findPlace, type Place, START } from './bran
 import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { rootHash, sha256, storable } from './hash.ts';
+import { openGoalOf } from './goals.ts';
 import { newId } from './ids.ts';
 import { input, session, subAgent, turn } from './schema.ts';
 import { hasEnded } from './sub-agents.ts';
@@ -132,6 +133,8 @@ export type Archived =
   | { readonly kind: 'busy'; readonly turn: string }
   /** Inputs wait in it: each of them has to reach its outcome first. */
   | { readonly kind: 'waiting'; readonly inputs: number }
+  /** A goal of it is not final: it would have no session to work in. */
+  | { readonly kind: 'goal_open'; readonly goal: string }
   /** It is a sub-agent's that is over: nobody would hear what it took. */
   | { readonly kind: 'agent_ended' };
 
@@ -146,6 +149,8 @@ export async function archiveSession(
     if (!row) return { kind: 'unknown' };
     if ((row.state === 'archived') === archived) return { kind: 'done', changed: false };
     if (!archived && (await hasEnded(tx, row.id))) return { kind: 'agent_ended' };
+    const worksOn = archived ? await openGoalOf(tx, row.id) : null;
+    if (worksOn) return { kind: 'goal_open', goal: worksOn.id };
     const open = await openTurnOf(tx, row.id);
     if (open !== null) return { kind: 'busy', turn: open };
     // Their ends are inputs of this session.
@@ -167,7 +172,7 @@ export async function archiveSession(
 }
 
 /** Why a session takes nothing, for doors that don't lock it; null where it does. */
-export async function closedBy(db: Db, id: string): Promise<'archived' | 'agent_ended' | null> {
+export async function closedBy(db: Db | Tx, id: string): Promise<'archived' | 'agent_ended' | null> {
   if (await hasEnded(db, id)) return 'agent_ended';
   const [row] = await db.select({ state: session.state }).from(session).where(eq(session.id, id));
   return row?.state === 'archived' ? 'archived' : null;

@@ -26,6 +26,7 @@ export function addSessionLifeRoutes(app: App, runs: Runs, tenant: string): void
     const { by = 'api', archived, why } = c.req.valid('json');
     const answer = (await runs.archive(tenant, c.req.valid('param').id, { archived, by, why })) ?? unknownSession();
     if (answer.kind === 'agent_ended') return refuse('agent-ended', CLOSED_WORDS.agent_ended);
+    if (answer.kind === 'goal_open') return refuse('goal-open', busyWords(answer));
     if (answer.kind !== 'done') return refuse('session-busy', busyWords(answer));
     return c.json({ archived, changed: answer.changed }, 200);
   });

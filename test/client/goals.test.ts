@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { goal, goalTemplate } from '../../activities/store/schema.ts';
+import { goal, goalTemplate, input } from '../../activities/store/schema.ts';
 import { createApp } from '../../client/http/app.ts';
 import { createGoal } from '../../client/create-goal.ts';
 import type { ClientEngine } from '../../client/engine.ts';
@@ -207,6 +207,39 @@ describe('the same key with and without a schedule', () => {
     ]);
     expect(rows).toEqual(one.session === null ? [0, 1] : [1, 0]);
     expect(answers.filter(({ kind }) => kind === 'conflict').length).toBe(4 - accepted.length);
+  });
+});
+
+describe('a session with an open goal', () => {
+  const archive = (session: string, archived = true) => at.runs.archive('default', session, { archived, by });
+
+  test('is not archived before the goal is final; an archived one takes no goal', async () => {
+    const { begin } = nightly();
+    const { session, input: prompt } = await seedJob(at.database);
+    const { db } = at.database;
+    await db.update(input).set({ status: 'withdrawn' }).where(eq(input.id, prompt));
+    const id = await begin({ session, schedule: undefined });
+    expect(await archive(session)).toEqual({ kind: 'goal_open', goal: id });
+    await db.update(goal).set({ isFinal: true }).where(eq(goal.id, id));
+    expect(await archive(session)).toEqual({ kind: 'done', changed: true });
+    const another = nightly();
+    await expect(another.create({ session })).rejects.toThrow('The session is archived and takes nothing');
+    expect(await archive(session, false)).toEqual({ kind: 'done', changed: true });
+    expect(await another.create({ session })).toMatchObject({ kind: 'accepted', isNew: true });
+  });
+
+  test('is a conflict over HTTP that names the goal and what to do', async () => {
+    const runs = { archive: () => Promise.resolve({ kind: 'goal_open', goal: 'goal_1' }) } as unknown as Runs;
+    const body = JSON.stringify({ archived: true });
+    const request = { method: 'PUT', headers: { 'content-type': 'application/json' }, body };
+    const response = await createApp(runs).request('/v1/sessions/ses_1/archived', request);
+    expect([response.status, await response.json()]).toEqual([
+      409,
+      expect.objectContaining({
+        type: 'urn:pawl:problem:goal-open',
+        detail: 'Goal goal_1 works in it and is not final: cancel the goal first.',
+      }),
+    ]);
   });
 });
 
