@@ -7,9 +7,10 @@ import { untoldAnswers } from '../store/approvals.ts';
 import { askAfterEnds } from '../store/outcomes.ts';
 import { dueCancels, untoldEnds } from '../store/sub-agents.ts';
 import { untoldGoals } from '../store/goal-look.ts';
+import { overdueGoals } from '../store/overdue-goals.ts';
 import { unheardSessions } from '../store/joining.ts';
 import { giveUpLostUndos } from '../store/undo.ts';
-import { sessionWorkflowId, turnWorkflowId } from '../../workflows/messages.ts';
+import { goalWorkflowId, sessionWorkflowId, turnWorkflowId } from '../../workflows/messages.ts';
 import { cancel, turn } from '../store/schema.ts';
 import { closeLeftStreams } from './close-streams.ts';
 import { recoverTurn } from './recover-turn.ts';
@@ -26,7 +27,7 @@ const { turnsAtOnce: AT_ONCE } = POLICY.recovery;
 
 /**
  * Finds what a lost notice or a killed process left behind: waiting sessions are told, drivers that are gone
- * are started again where a turn still misses a message, cancels are passed on, waits that nobody answers are closed,
+ * are started again where a turn still misses a message, and goals that should have gone on, cancels are passed on, waits that nobody answers are closed,
  * sub-agents that are to stop and ends of theirs are passed on, dead turns get their end, effects that nobody could
  * tell about are asked for again. `after` is where the last look at open turns stopped.
  */
@@ -36,6 +37,7 @@ export async function sweep(deps: Deps, after: string | null): Promise<Swept> {
   for (const session of waiting) await deps.engine.look(session);
   await lookForLostDrivers(deps);
   for (const goal of await untoldGoals(deps.database.db, AT_ONCE)) await deps.engine.lookGoal(goal);
+  await lookForLostGoals(deps);
   for (const id of await cancelsUnheard(deps)) await deps.engine.requestCancel(turnWorkflowId(id));
   for (const { turn: id, approval } of await untoldAnswers(deps.database.db, POLICY.recovery.redeliverAfterMs)) {
     await deps.engine.answerWaits(turnWorkflowId(id), approval);
@@ -72,6 +74,13 @@ async function openTurns({ database }: Deps, after: string | null): Promise<{ id
 async function lookForLostDrivers({ database, engine }: Deps): Promise<void> {
   for (const session of await unheardSessions(database.db, POLICY.recovery.redeliverAfterMs, AT_ONCE)) {
     if ((await engine.fateOf(sessionWorkflowId(session))).kind !== 'running') await engine.look(session);
+  }
+}
+
+/** A goal whose workflow has failed or was terminated is told of nothing more: no round of it runs. */
+async function lookForLostGoals({ database, engine }: Deps): Promise<void> {
+  for (const goal of await overdueGoals(database.db, AT_ONCE)) {
+    if ((await engine.fateOf(goalWorkflowId(goal))).kind !== 'running') await engine.lookGoal(goal);
   }
 }
 

@@ -76,6 +76,8 @@ export const POLICY = {
     everyMs: 15_000,
     unknownAfterMs: 60_000,
     redeliverAfterMs: 5_000,
+    /** A goal that should have gone on for so long: whether its workflow is gone is asked then. */
+    goalOverdueMs: 60_000,
     turnsAtOnce: 500,
     continuationsPerJob: 3,
   },

@@ -5,10 +5,11 @@ import type { Deps } from '../../../activities/deps.ts';
 import type { Engine } from '../../../activities/engine/port.ts';
 import { sweep } from '../../../activities/recovery/sweep.ts';
 import { lockInput } from '../../../activities/store/input-changes.ts';
-import { input, turn } from '../../../activities/store/schema.ts';
+import { goal, input, turn } from '../../../activities/store/schema.ts';
 import { createRegistry } from '../../../activities/tools/registry.ts';
 import { POLICY } from '../../../workflows/core/policy.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
+import { seedGoal } from '../store/seed-goals.ts';
 import { next, seedJob, seedTurn, send } from '../store/seed.ts';
 
 let at: TestDatabase;
@@ -119,6 +120,24 @@ test.each(['queued', 'forwarded'] as const)(
     expect(await next(at.db, busy.session)).toMatchObject({ kind: 'start', turn: { inputs: [busy.input, steer] } });
   },
 );
+
+test('a goal that should have gone on, and whose workflow is gone, is told', async () => {
+  const own = await seedGoal(at.db);
+  await at.db
+    .update(goal)
+    .set({ changedAt: new Date(0), createdAt: new Date(), state: sql`jsonb_set(state, '{facts}', '[]')` })
+    .where(eq(goal.id, own.goal));
+  const told: string[] = [];
+  const sweepWhile = async (driver: 'running' | 'timed_out') => {
+    const fateOf = (id: string) => Promise.resolve({ kind: id === `goal/${own.goal}` ? driver : ('running' as const) });
+    await sweep(depsWith({ fateOf, lookGoal: (id) => Promise.resolve(void told.push(id)) }), null);
+  };
+  await sweepWhile('running');
+  expect(told).toEqual([]);
+  await sweepWhile('timed_out');
+  expect(told).toEqual([own.goal]);
+  await at.db.update(goal).set({ isFinal: true }).where(eq(goal.id, own.goal));
+});
 
 // Trap: a look that takes the first few hundred that come up never sees those behind them.
 test('every open turn is looked at once in a round, however many there are', async () => {

@@ -8,6 +8,7 @@ import { keepVerdict } from '../../../activities/store/goal-verdicts.ts';
 import { storeGoalCommand } from '../../../activities/store/goal-commands.ts';
 import { findGoal, storeGoal } from '../../../activities/store/goals.ts';
 import { storeOutsideEvent } from '../../../activities/store/outside-events.ts';
+import { overdueGoals } from '../../../activities/store/overdue-goals.ts';
 import { storeWake, wakingEvents } from '../../../activities/store/wakes.ts';
 import {
   call as calls,
@@ -16,12 +17,13 @@ import {
   outbox,
   session,
   subAgent,
+  turn,
   usage,
   wake,
 } from '../../../activities/store/schema.ts';
 import { leftOf, UNSPENT } from '../../../workflows/core/goal/goal-limits.ts';
-import type { GoalFact } from '../../../workflows/core/goal/goal-state.ts';
-import { DEFAULT_LIMITS } from '../../../workflows/core/policy.ts';
+import type { GoalFact, GoalStatus } from '../../../workflows/core/goal/goal-state.ts';
+import { DEFAULT_LIMITS, POLICY } from '../../../workflows/core/policy.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
 import { CANCELLED, COMPLETED, end } from './ending.ts';
 import { BUDGET, seedGoal as seedGoalIn } from './seed-goals.ts';
@@ -187,6 +189,54 @@ describe('a look', () => {
       .where(eq(input.id, directiveId(own.goal, 1)));
     expect((await look(own)).withdrawn).toBe(1);
     expect(await untoldGoals(at.db, 100)).toContain(own.goal);
+  });
+});
+
+// Nothing of a goal that rests or is due lies unheard: where its workflow was lost, nobody began it again.
+describe('a goal that should have gone on', () => {
+  const old = new Date(Date.now() - 2 * POLICY.recovery.goalOverdueMs);
+  const ago = (ms: number) => Date.now() - ms;
+  const [late, soon] = [ago(2 * POLICY.recovery.goalOverdueMs), ago(-1_000)];
+  const overdue = async (own: { goal: string }) => (await overdueGoals(at.db, 100)).includes(own.goal);
+  async function seedOld(status?: GoalStatus) {
+    const own = await seedGoal();
+    const { state } = (await findGoal(at.db, own.goal))!;
+    const copied = status ? { state: { ...state, status } } : {};
+    await at.db
+      .update(goal)
+      .set({ ...copied, changedAt: old })
+      .where(eq(goal.id, own.goal));
+    return own;
+  }
+
+  test.each<[boolean, GoalStatus]>([
+    [true, { kind: 'waiting', awaited: { on: 'time', untilMs: late } }],
+    [true, { kind: 'waiting', awaited: { on: 'event', event: 'e', untilMs: late } }],
+    [true, { kind: 'paused', by: 'infrastructure', untilMs: late }],
+    [true, { kind: 'paused', by: 'backoff', untilMs: late }],
+    [true, { kind: 'active', doing: { kind: 'due', notBeforeMs: late } }],
+    [false, { kind: 'waiting', awaited: { on: 'time', untilMs: soon } }],
+    [false, { kind: 'waiting', awaited: { on: 'event', event: 'e', untilMs: null } }],
+    [false, { kind: 'paused', by: 'infrastructure', untilMs: ago(1_000) }],
+    [false, { kind: 'paused', by: 'user' }],
+    [false, { kind: 'blocked', on: 'internal' }],
+  ])('is asked for: %s, where it is %j', async (expected, status) => {
+    expect(await overdue(await seedOld(status))).toBe(expected);
+  });
+
+  test('is not asked for while it has just moved, or a turn of its session runs or has just ended', async () => {
+    expect(await overdue(await seedGoal())).toBe(false);
+    const own = await seedOld();
+    expect(await overdue(own)).toBe(true);
+    await send(at.db, own.session, 'prompt');
+    const opened = await seedTurn(at.db, own.session);
+    expect(await overdue(own)).toBe(false);
+    await end(at.db, opened, COMPLETED);
+    expect(await overdue(own)).toBe(false);
+    await at.db.update(turn).set({ endedAt: old }).where(eq(turn.id, opened.turn));
+    expect(await overdue(own)).toBe(true);
+    await at.db.update(goal).set({ isFinal: true }).where(eq(goal.id, own.goal));
+    expect(await overdue(own)).toBe(false);
   });
 });
 
