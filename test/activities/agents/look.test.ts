@@ -1,11 +1,12 @@
 import { and, eq, like } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { lookAtAgent, lookAtAgents } from '../../../activities/agents/look.ts';
+import { storeGoal } from '../../../activities/store/goals.ts';
 import { HOOKS_RECEIVER } from '../../../activities/store/reports.ts';
 import { lockTurn } from '../../../activities/store/fence.ts';
 import { sha256 } from '../../../activities/store/hash.ts';
 import { readCall } from '../../../activities/store/ledger.ts';
-import { commit, goal, goalRound, outbox, subAgent, usage } from '../../../activities/store/schema.ts';
+import { commit, goalRound, outbox, subAgent, usage } from '../../../activities/store/schema.ts';
 import type { WaitPlan } from '../../../activities/tools/define-tool.ts';
 import { POLICY } from '../../../workflows/core/policy.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
@@ -50,9 +51,9 @@ describe('the lease of a sub-agent', () => {
   async function roundWith(maxTokens: number): Promise<SeededTurn> {
     const on = await seedLead();
     const own = id('goal');
-    const facts = { tenant: 'default', objective: 'o', checks: [], judge: {}, fingerprint: 'f', status: 'active' };
-    const state = {} as never;
-    await at.db.insert(goal).values({ id: own, session: on.session, state, ...facts } as typeof goal.$inferInsert);
+    const facts = { tenant: 'default', objective: 'o', checks: [], judge: {}, sceptics: 1, by: null, fingerprint: 'f' };
+    const budget = { turns: 5, tokens: maxTokens, microUsd: null, runningMs: 60_000 };
+    expect(await storeGoal(at.db, { id: own, session: on.session, budget, ...facts })).toBe('stored');
     const limits = { maxTokens, maxMicroUsd: null, maxRunningMs: 60_000 };
     await at.db.insert(goalRound).values({ goal: own, round: 1, input: on.input, limits });
     return on;
