@@ -175,14 +175,17 @@ it.concurrent(
       const cancelled = await jobs(crowd, 'cancelled', cancelling.released);
       await crowd.worker();
       await arrived(cancelled);
-      for (const { member } of cancelled.members) await crowd.runs.cancel('default', member.job, { by: 'pat' });
-      cancelling.release();
+      await Promise.all(cancelled.members.map(({ member }) => crowd.runs.cancel('default', member.job, { by: 'pat' })));
+      // The forge answers only then: a call that comes back before its cancel arrives has another status.
+      const stopped = Promise.all(cancelled.members.map(({ member }) => crowd.ended(member)));
+      void stopped.then(cancelling.release, cancelling.release);
       await Promise.all([
         ...[...killed.keys()].map((each) => check(crowd, each, each.fate.startsWith('killed between') ? 0 : 1)),
         check(crowd, during, 1),
         check(crowd, alive, 1),
         ...cancelled.members.map(async ({ member }) => {
           expect(await crowd.ended(member)).toMatchObject({ endReason: 'ABORTED', endDetail: 'user_cancel' });
+          await stopped;
           await forge.idle(member.name);
           const { posts, status, state } = await facts(crowd, member);
           expect({ posts, status, state }).toEqual({ posts: 1, status: 'unknown', state: 'unknown' });
