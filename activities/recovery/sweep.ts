@@ -9,6 +9,7 @@ import { dueCancels, untoldEnds } from '../store/sub-agents.ts';
 import { untoldGoals } from '../store/goal-look.ts';
 import { overdueGoals } from '../store/overdue-goals.ts';
 import { unheardSessions } from '../store/joining.ts';
+import { isUnlocked, waitsForNextTurn } from '../store/queued.ts';
 import { giveUpLostUndos } from '../store/undo.ts';
 import { goalWorkflowId, sessionWorkflowId, turnWorkflowId } from '../../workflows/messages.ts';
 import { cancel, turn } from '../store/schema.ts';
@@ -26,8 +27,8 @@ export interface Swept {
 const { turnsAtOnce: AT_ONCE } = POLICY.recovery;
 
 /**
- * Finds what a lost notice or a killed process left behind: waiting sessions are told, drivers that are gone
- * are started again where a turn still misses a message, and goals that should have gone on, cancels are passed on, waits that nobody answers are closed,
+ * Finds what a lost notice or a killed process left behind. Waiting sessions and goals are told; those whose workflow
+ * is gone, and should have gone on, are started again. Cancels are passed on, waits that nobody answers are closed,
  * sub-agents that are to stop and ends of theirs are passed on, dead turns get their end, effects that nobody could
  * tell about are asked for again. `after` is where the last look at open turns stopped.
  */
@@ -121,14 +122,11 @@ async function waitingSessions(deps: Deps): Promise<string[]> {
     select waiting.session from (
       select session, created_at from pawl.input
       where status = 'queued' and created_at < clock_timestamp() - ${after}
-        and (edit_lock_until is null or edit_lock_until < clock_timestamp())
+        and ${isUnlocked}
         and (dispatched_at is null or not exists (
           select 1 from pawl.turn where turn.session = input.session and turn.ended_at is null))
-        -- Background results start no turn after a person stopped the last one: no look can move them.
-        and not (kind in ('call_back', 'agent_end') and not exists (
-          select from pawl.approval a where a.input = input.id) and coalesce((
-          select end_reason in ('ABORTED', 'INTERRUPTED') and end_decided_by = 'user' from pawl.turn
-          where turn.session = input.session order by n desc limit 1), false))
+        -- No look can move it.
+        and not ${waitsForNextTurn}
         -- A sub-agent ends with its first turn.
         and not exists (select from pawl.sub_agent a where a.session = input.session and a.ended_at is not null)
       union all

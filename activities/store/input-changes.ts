@@ -7,6 +7,7 @@ import type { Db, Tx } from './database.ts';
 import { type NewEvent, recordEvents } from './events.ts';
 import { storable } from './hash.ts';
 import { newId } from './ids.ts';
+import { isUnlocked } from './queued.ts';
 import { input, session } from './schema.ts';
 import { isGivenWork } from './screening.ts';
 
@@ -124,7 +125,7 @@ async function lockRow(tx: Tx, { tenant, input: id }: ChangeOf): Promise<Row | n
     .where(eq(input.id, id));
   if (owner?.tenant !== tenant) return null;
   await tx.execute(sql`select from pawl.session where id = ${owner.session} for no key update`);
-  const isLocked = sql<boolean>`coalesce(${input.editLockUntil} > clock_timestamp(), false)`;
+  const isLocked = sql<boolean>`not ${isUnlocked}`;
   const [found] = await tx.select({ row: input, isLocked }).from(input).where(eq(input.id, id)).for('no key update');
   return found ? { ...found.row, isLocked: found.isLocked, parent: owner.parent } : null;
 }

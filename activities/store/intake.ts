@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, eq, inArray, sql } from 'drizzle-orm';
 import { classOf, type InputKind } from '../../workflows/core/inputs.ts';
 import { POLICY } from '../../workflows/core/policy.ts';
 import type { Db, Tx } from './database.ts';
@@ -10,6 +10,7 @@ import { contentHash, rootHash, storable, storableDeep } from './hash.ts';
 import { newId } from './ids.ts';
 import { storeSchema } from './definitions.ts';
 import { planEvent } from './plan.ts';
+import { isUnlocked } from './queued.ts';
 import { agent, input, job, type OutputSchema, type StoredAgent, session } from './schema.ts';
 
 export interface Workspace {
@@ -237,5 +238,5 @@ export async function markDispatched(db: Db, ids: readonly string[]): Promise<vo
   await db
     .update(input)
     .set({ dispatchedAt: sql`clock_timestamp()` })
-    .where(and(inArray(input.id, [...ids]), isNull(input.editLockUntil)));
+    .where(and(inArray(input.id, [...ids]), isUnlocked));
 }

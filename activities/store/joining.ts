@@ -1,6 +1,7 @@
 import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm';
 import { type InputKind, JOINS_RUNNING_TURN } from '../../workflows/core/inputs.ts';
 import type { Db, Tx } from './database.ts';
+import { isUnlocked } from './queued.ts';
 import { input, turn } from './schema.ts';
 
 /**
@@ -44,7 +45,7 @@ export async function unheardSessions(db: Db, afterMs: number, limit: number): P
         isNull(input.message),
         inArray(input.kind, [...JOINS_RUNNING_TURN]),
         sql`${input.dispatchedAt} < clock_timestamp() - make_interval(secs => ${afterMs / 1_000})`,
-        sql`coalesce(${input.editLockUntil} < clock_timestamp(), true)`,
+        isUnlocked,
         sql`not ${isOfOpenWait}`,
         sql`not ${isHeldBack}`,
       ),

@@ -1,6 +1,6 @@
-import { and, asc, desc, eq, inArray, isNull, notInArray, or, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, isNull, sql } from 'drizzle-orm';
 import { type AgentsCount, leased, NO_AGENTS, toolsAtDepth } from '../../workflows/core/agents.ts';
-import { BACKGROUND, JOINS_RUNNING_TURN } from '../../workflows/core/inputs.ts';
+import { JOINS_RUNNING_TURN } from '../../workflows/core/inputs.ts';
 import type { Limits } from '../../workflows/core/policy.ts';
 import type { TurnRules } from '../../workflows/core/turn-rules.ts';
 import type { CarriedCall } from '../../workflows/core/turn-state.ts';
@@ -17,6 +17,7 @@ import { insertCancel } from './cancels.ts';
 import { agentOfSession, type AgentRow, leaseOfRow, parentCancel, runningAgents } from './sub-agents.ts';
 import { reportRest, reportStart } from './session-reports.ts';
 import { joining } from './joining.ts';
+import { isUnlocked, waitsForNextTurn } from './queued.ts';
 import { endsOpen, type ToRepair } from './repair.ts';
 import { rulesOf, schemaFor } from './rules-of-turn.ts';
 import { firstToScreen, isTypedAnswer, type Screening, type ToScreen, toScreen, UNSCREENED } from './screening.ts';
@@ -139,7 +140,7 @@ async function bindJoining(tx: Tx, turnId: string, sessionId: string, screening:
         eq(input.session, sessionId),
         eq(input.status, 'queued'),
         inArray(input.kind, [...JOINS_RUNNING_TURN]),
-        unlocked(),
+        isUnlocked,
       ),
     )
     .returning({ id: input.id, seq: input.seq, kind: input.kind });
@@ -151,23 +152,16 @@ function idOf({ id }: { readonly id: string }): string {
   return id;
 }
 
-function unlocked() {
-  return or(isNull(input.editLockUntil), sql`${input.editLockUntil} < clock_timestamp()`);
-}
-
 /** A late yes before the session goes on without it, left-over steering, people, wake-ups; first in first out in each. */
 async function promote(tx: Tx, at: Looking, last: TurnRow | undefined): Promise<OpenTurn | Before | null> {
   const { row, describe, screening } = at;
   const own = await agentOfSession(tx, row.id, 'lock');
   // A sub-agent ends with its first turn.
   if (own?.endedAt) return null;
-  const { endReason = null } = last ?? {};
-  const wasStopped = (endReason === 'ABORTED' || endReason === 'INTERRUPTED') && last?.endDecidedBy === 'user';
-  const mayStart = wasStopped ? or(notInArray(input.kind, [...BACKGROUND]), isAnswer) : undefined;
   const [found] = await tx
     .select({ row: input, isTyped: isTypedAnswer })
     .from(input)
-    .where(and(eq(input.session, row.id), eq(input.status, 'queued'), unlocked(), mayStart))
+    .where(and(eq(input.session, row.id), eq(input.status, 'queued'), isUnlocked, sql`not ${waitsForNextTurn}`))
     .orderBy(desc(isLateYes), desc(input.isLeftOver), asc(input.class), asc(input.seq))
     .limit(1);
   if (!found) return null;
@@ -228,9 +222,6 @@ async function inheritPlan(tx: Tx, { session: id, parent }: AgentRow): Promise<v
   await tx.execute(sql`
     update pawl.session s set plan = true from pawl.session p where s.id = ${id} and p.id = ${parent} and p.plan and not s.plan`);
 }
-
-/** What a person answered is no background result. */
-const isAnswer = sql`exists (select from pawl.approval a where a.input = ${input.id})`;
 
 const isLateYes = sql`exists (select from pawl.approval a where a.input = ${input.id} and a.answer = 'approved')`;
 

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNull, or, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, or, sql } from 'drizzle-orm';
 import { type InputKind, SAID_TO_TURN } from '../../workflows/core/inputs.ts';
 import type { HookEvent, HookFailure } from '../gate/hook-types.ts';
 import type { Db, Tx } from './database.ts';
@@ -6,6 +6,7 @@ import { type NewEvent, recordEvents } from './events.ts';
 import { storable } from './hash.ts';
 import { newId } from './ids.ts';
 import { insertInput } from './intake.ts';
+import { isUnlocked } from './queued.ts';
 import { approval, input, session } from './schema.ts';
 
 /** What people write; hooks may keep it from an agent. */
@@ -81,7 +82,7 @@ export async function firstToScreen(
         eq(input.session, owner.id),
         eq(input.status, 'queued'),
         or(inArray(input.kind, [...SAID_TO_TURN]), isTypedAnswer),
-        or(isNull(input.editLockUntil), sql`${input.editLockUntil} < clock_timestamp()`),
+        isUnlocked,
       ),
     )
     .orderBy(asc(input.seq));

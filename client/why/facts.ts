@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Db } from '../../activities/store/database.ts';
 import { openApprovals } from '../../activities/store/approvals.ts';
+import { isUnlocked } from '../../activities/store/queued.ts';
 import { call, effect, event, input, job, session, turn, usage } from '../../activities/store/schema.ts';
 import type { InputStatus } from '../../workflows/core/inputs.ts';
 import type { JournalEvent, Layer } from '../../workflows/core/journal.ts';
@@ -122,7 +123,7 @@ export async function openStreams(db: Db, turnId: string) {
 
 /** Inputs that wait in the session's queue; those an edit holds back are counted apart. */
 export async function queued(db: Db, sessionId: string): Promise<{ readonly waiting: number; readonly held: number }> {
-  const isHeld = sql`${input.editLockUntil} is not null and ${input.editLockUntil} > clock_timestamp()`;
+  const isHeld = sql`not ${isUnlocked}`;
   const [row] = await db
     .select({
       waiting: sql<number>`count(*)`.mapWith(Number),
